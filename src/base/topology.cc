@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/index_list.h"
+#include "base/numbers.h"
 
 namespace heed {
 namespace {

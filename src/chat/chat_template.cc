@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "base/tokenizer_config.h"
 #include "chat/evaluator.h"
 #include "chat/parser.h"

@@ -1,6 +1,6 @@
 #include "cli/list_option.h"
 
-#include "base/index_list.h"
+#include "base/numbers.h"
 
 namespace heed::cli {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "base/system_files.h"
 
 namespace heed {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "heed/version.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "download/http_client.h"
 
 namespace heed {

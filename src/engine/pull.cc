@@ -4,8 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "base/cache_directory.h"
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"

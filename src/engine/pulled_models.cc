@@ -1,6 +1,6 @@
 #include "engine/pulled_models.h"
 
-#include "base/cache_directory.h"
+#include "base/directories.h"
 #include "download/hub.h"
 #include "engine/embedded_models.h"
 #include "formats/model_files.h"

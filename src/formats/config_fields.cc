@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/decimal.h"
+#include "base/numbers.h"
 
 namespace heed {
 namespace {

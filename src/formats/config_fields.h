@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/json_fields.h"
 #include "base/json_fwd.h"
 #include "model/architecture.h"
 

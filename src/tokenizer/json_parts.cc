@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "base/utf8.h"
 
 namespace heed {

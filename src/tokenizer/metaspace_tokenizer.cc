@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/merger.h"

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/json_fields.h"
 #include "base/tokenizer_config.h"
 #include "base/utf8.h"
 #include "tokenizer/json_parts.h"

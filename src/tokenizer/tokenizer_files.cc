@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 #include "tokenizer/character_tokenizer.h"

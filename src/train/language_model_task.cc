@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "kernels/kernels.h"
 #include "model/parameter_count.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/gzip_file.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/error.h"
 #include "train/event_file.h"
 #include "train/optimizer.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "kernels/instruction_sets.h"
 
 namespace heed {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/decimal.h"
 #include "base/error.h"
+#include "base/numbers.h"
 #include "formats/config_fields.h"
 
 namespace heed {

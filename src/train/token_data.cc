@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/cache_directory.h"
+#include "base/directories.h"
 #include "base/error.h"
 
 namespace heed {

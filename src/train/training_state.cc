@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/json_fields.h"
 
 namespace heed {
 namespace {

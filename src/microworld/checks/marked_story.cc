@@ -1,6 +1,7 @@
-#include "microscope/microworld/marked_story.h"
+#include "microworld/checks/marked_story.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 
@@ -14,6 +15,13 @@ TokenRange tokens_of(const std::vector<TokenSpan>& offsets, const microworld::Sp
   const auto end = std::ranges::lower_bound(offsets, span.end, {}, &TokenSpan::begin);
   check(first < end, "a mark covers at least one token");
   return {first - offsets.begin() + 1, end - offsets.begin() + 1};
+}
+
+void normalise(std::span<float> row) {
+  double sum = 0;
+  for (const float share : row) sum += share;
+  if (sum <= 0) return;
+  for (float& share : row) share = static_cast<float>(share / sum);
 }
 
 }  // namespace
@@ -53,6 +61,25 @@ MarkedStory mark_story(const microworld::Story& story, const Tokenizer& tokenize
                                           tokens_of(offsets, story.culprit->answer)};
   }
   return marked;
+}
+
+void EdgeCutter::edit(const EditedPoint&, View<float> values) {
+  const View<float> pattern = values[0][0];
+  std::vector<bool> is_cut(static_cast<std::size_t>(pattern.extent(0)), false);
+  for (const EdgeBlock& block : blocks_) {
+    for (std::int64_t t = block.queries.begin; t < block.queries.end; ++t) {
+      // Masked weights are zero already.
+      for (std::int64_t s = block.keys.begin; s < std::min(block.keys.end, pattern.extent(1));
+           ++s) {
+        if (pattern(t, s) == 0) continue;
+        pattern(t, s) = 0;
+        is_cut[static_cast<std::size_t>(t)] = true;
+      }
+    }
+  }
+  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
+    if (is_cut[static_cast<std::size_t>(t)]) normalise(pattern[t].span());
+  }
 }
 
 }  // namespace heed

@@ -1,11 +1,10 @@
-#include "microscope/microworld/pair_check.h"
+#include "microworld/checks/pair_check.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/expect_error.h"
-#include "microscope/microworld/marked_pair.h"
 #include "microscope/toy_pairs.h"
 #include "microworld/bilingual/bilingual.h"
 #include "tokenizer/train_byte_pair.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "microworld/story.h"
+#include "model/editor.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -51,5 +52,26 @@ struct MarkedStory {
 
 // Throws Error{invalid_argument} for a tokenizer that has no <|endoftext|>.
 MarkedStory mark_story(const microworld::Story& story, const Tokenizer& tokenizer);
+
+// Cuts attention edges between ranges of positions, in every head of every layer.
+
+// All edges from queries to keys, both ranges of positions.
+struct EdgeBlock {
+  TokenRange queries;
+  TokenRange keys;
+};
+
+// The weights of cut edges are zero; those that are left in a row add up to 1 again. A row without
+// a weight to cut stays as it is. Borrows `blocks`. For one sequence at a time.
+class EdgeCutter final : public Editor {
+ public:
+  explicit EdgeCutter(const std::vector<EdgeBlock>& blocks) : blocks_(blocks) {}
+
+  bool edits(const Point& point) const override { return point.kind == PointKind::pattern; }
+  void edit(const EditedPoint&, View<float> values) override;
+
+ private:
+  const std::vector<EdgeBlock>& blocks_;
+};
 
 }  // namespace heed

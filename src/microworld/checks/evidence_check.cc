@@ -1,4 +1,4 @@
-#include "microscope/microworld/evidence_check.h"
+#include "microworld/checks/evidence_check.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,7 @@
 
 #include "base/error.h"
 #include "microscope/explain/logit_lens.h"
-#include "microscope/microworld/edge_cutter.h"
-#include "microscope/microworld/marked_story.h"
+#include "microworld/checks/marked_story.h"
 #include "microworld/microworld.h"
 #include "model/input_checks.h"
 

@@ -1,4 +1,4 @@
-#include "microscope/microworld/microworld_check.h"
+#include "microworld/checks/microworld_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "microscope/microworld/marked_story.h"
-#include "microscope/microworld/nearest_centroid.h"
+#include "microworld/checks/marked_story.h"
 #include "microworld/microworld.h"
 #include "support/small_model.h"
 

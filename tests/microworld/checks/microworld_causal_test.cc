@@ -1,9 +1,9 @@
-#include "microscope/microworld/microworld_causal.h"
+#include "microworld/checks/microworld_check.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "microscope/microworld/marked_story.h"
+#include "microworld/checks/marked_story.h"
 #include "microworld/microworld.h"
 #include "support/small_model.h"
 

@@ -1,4 +1,4 @@
-#include "microscope/microworld/evidence_check.h"
+#include "microworld/checks/evidence_check.h"
 
 #include <gtest/gtest.h>
 
