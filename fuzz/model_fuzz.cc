@@ -1,16 +1,21 @@
 // Loads models from arbitrary weights: a fixed small config, in each of the formats that a file may
-// have; and reads arbitrary configs of each family, of one stack or two. A file is loaded or
-// refused with an Error.
+// have, also with bytes changed in the file that heed itself writes; and reads arbitrary configs of
+// each family, of one stack or two. A file is loaded, and the model computes, or it is refused with
+// an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/temporary_directory.h"
 #include "formats/format.h"
 #include "formats/model_files.h"
+#include "generate/random_gpt.h"
 
 namespace {
 
@@ -93,6 +98,8 @@ class Header {
   std::size_t bytes_ = 0;
 };
 
+constexpr std::size_t largest_computed = 1 << 16;  // bytes of a file
+
 // As a model of `format`, or of one stack.
 void load(const std::string& config, std::span<const std::byte> weights,
           const heed::Format* format = nullptr) {
@@ -101,7 +108,11 @@ void load(const std::string& config, std::span<const std::byte> weights,
     if (format != nullptr && format->is_encoder_decoder) {
       heed::load_encoder_decoder(files);
     } else {
-      heed::load_gpt(files);
+      const heed::Gpt gpt = heed::load_gpt(files);
+      if (weights.size() < largest_computed && gpt.config().is_causal()) {
+        const std::int32_t tokens[] = {0};
+        heed::testing::full_logits(gpt, tokens);
+      }
     }
   } catch (const heed::Error& error) {
     const bool expected = error.code() == heed::ErrorCode::corrupt_data ||
@@ -109,6 +120,40 @@ void load(const std::string& config, std::span<const std::byte> weights,
                           error.code() == heed::ErrorCode::invalid_argument;  // not finite
     if (!expected) std::abort();
   }
+}
+
+struct Files {
+  std::string config, weights;
+};
+
+// A model in each format, as it is saved.
+const std::vector<Files>& saved_models() {
+  static const std::vector<Files> models = [] {
+    std::vector<Files> saved;
+    for (int format = 0; format < 4; ++format) {
+      const heed::testing::TemporaryDirectory directory;
+      const heed::Gpt gpt = heed::testing::random_gpt(heed::make_gpt_config(1, 1, 3, 2, 3));
+      heed::save_gpt(gpt, directory.path(), {}, static_cast<heed::kernels::WeightFormat>(format));
+      saved.push_back({heed::read_text_file(directory / heed::config_file_name),
+                       heed::read_text_file(directory / heed::weights_file_name)});
+    }
+    return saved;
+  }();
+  return models;
+}
+
+// Changes bytes of a saved file: two for the place and one for the value; 0xFFFF cuts it.
+void load_changed(const Files& saved, std::span<const std::uint8_t> changes) {
+  std::string weights = saved.weights;
+  for (std::size_t i = 0; i + 2 < changes.size() && !weights.empty(); i += 3) {
+    const std::size_t place = changes[i] | static_cast<std::size_t>(changes[i + 1]) << 8;
+    if (place == 0xFFFF) {
+      weights.resize(weights.size() * changes[i + 2] / 256);
+    } else {
+      weights[place % weights.size()] = static_cast<char>(changes[i + 2]);
+    }
+  }
+  load(saved.config, std::as_bytes(std::span(weights)));
 }
 
 }  // namespace
@@ -123,6 +168,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string file = file_with(header.text(), input, header.bytes());
     load(config, std::as_bytes(std::span(file)));
   }
+  for (const Files& saved : saved_models()) load_changed(saved, input);
   const std::string fields(reinterpret_cast<const char*>(data), size);
   for (const heed::Format& format : heed::formats()) {
     for (const std::string_view type : format.model_types) {

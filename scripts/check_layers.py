@@ -9,8 +9,8 @@ exits with 1 if there is one.
 """
 
 import re
-import sys
-from pathlib import Path
+
+from sources import report
 
 FLOORS = [
     {"base"},
@@ -38,7 +38,6 @@ CONFINED = {
 # The one header by which a face starts another: `heed serve` is the command line's, serving is not.
 DOORS = {"server/serve.h": "cli"}
 
-SUFFIXES = {".h", ".cc"}
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -84,30 +83,14 @@ def breach(file, quote, included):
            f"(floor {FLOOR_OF[folder]})"
 
 
-def breaches(root):
-    """All breaches below `root`, as (path, line, what was included, why not)."""
-    found = []
-    for top in ("include", "src", "python"):
-        for path in sorted((root / top).rglob("*")):
-            file = path.relative_to(root)
-            in_folder = top != "src" or len(file.parts) > 2
-            if path.suffix not in SUFFIXES or not in_folder:
-                continue
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                match = INCLUDE.match(line)
-                why = match and breach(file, match.group(1), match.group(2))
-                if why:
-                    found.append((file, number, match.group(2), why))
-    return found
-
-
-def main():
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-    found = breaches(root)
-    for file, number, included, why in found:
-        print(f"{file}:{number}: includes {included}: {why}")
-    return 1 if found else 0
+def breaches(file, line):
+    """Why a line of `file` may not stand there."""
+    match = INCLUDE.match(line)
+    if match is None or file.parts[0] == "src" and len(file.parts) == 2:
+        return []
+    why = breach(file, match.group(1), match.group(2))
+    return [f"includes {match.group(2)}: {why}"] if why else []
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    report(breaches)

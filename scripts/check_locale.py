@@ -8,10 +8,9 @@ breach and exits with 1 if there is one.
 """
 
 import re
-import sys
-from pathlib import Path
 
-SUFFIXES = {".h", ".cc"}
+from sources import report
+
 COMMENT_OR_TEXT = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
 
 # What is found outside comments and texts, and what to use instead.
@@ -33,8 +32,8 @@ LOCALISED = re.compile(r"\{[^{}]*:[^{}]*L[a-zA-Z]?\}")
 FRACTION = re.compile(r"\bto_string\s*\(\s*(?:static_cast<\s*(?:float|double)\s*>|-?\d+\.\d)")
 
 
-def breaches_of(line):
-    """What of a line obeys a locale, as (what, instead)."""
+def breaches(_, line):
+    """What of a line obeys a locale."""
     code = COMMENT_OR_TEXT.sub(lambda match: '""' if match.group().startswith('"') else "", line)
     found = [(match.group().rstrip("( "), instead) for pattern, instead in FORBIDDEN
              if (match := pattern.search(code))]
@@ -42,28 +41,8 @@ def breaches_of(line):
         found.append(("std::to_string of a fraction", "fmt::format"))
     if "format" in line and LOCALISED.search(line):
         found.append(("a format with L", "one without it"))
-    return found
-
-
-def breaches(root):
-    found = []
-    for top in ("include", "src", "python"):
-        for path in sorted((root / top).rglob("*")):
-            if path.suffix not in SUFFIXES:
-                continue
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                found += [(path.relative_to(root), number, what, instead)
-                          for what, instead in breaches_of(line)]
-    return found
-
-
-def main():
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-    found = breaches(root)
-    for file, number, what, instead in found:
-        print(f"{file}:{number}: {what} obeys the locale of the process; use {instead}")
-    return 1 if found else 0
+    return [f"{what} obeys the locale of the process; use {instead}" for what, instead in found]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    report(breaches)

@@ -24,9 +24,11 @@ enum class ErrorCode {
 // Stable lower-case name of a code, such as "corrupt_data".
 const char* error_code_name(ErrorCode code) noexcept;
 
+// what() is one line of UTF-8: control characters, escape sequences among them, and bytes that are
+// not UTF-8 are escaped (\n, \x1B, \u{85}), since messages quote what files and requests hold.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message);
 
   ErrorCode code() const noexcept { return code_; }
 

@@ -253,7 +253,7 @@ int threads();  // the number that is set
 
 // Whether prompts quantise what they multiply by int8 and int4 weights to int8, in groups of 32
 // numbers, where they are short or the processor computes such products faster than those of f32;
-// decoding always does. Where they may not, prompts of two and more tokens are multiplied in f32.
+// decoding always does. Where they may not, prompts are multiplied in f32, whatever their length.
 // At first they may. Must not be called while another thread computes.
 void allow_integer_prompts(bool allowed);
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/system_files.h"
+#include "base/unfinished_files.h"
 
 namespace heed {
 namespace {
@@ -87,6 +88,7 @@ int create_temporary(const std::filesystem::path& path, std::filesystem::path& t
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   remove_abandoned(directory_of(path_), path_.filename().string());
   lock_ = create_temporary(path_, temporary_);
+  note_unfinished(temporary_.c_str());
   const int written = ::fcntl(lock_, F_DUPFD_CLOEXEC, 0);
   file_ = written < 0 ? nullptr : ::fdopen(written, "wb");
   if (file_ == nullptr) {
@@ -103,7 +105,11 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::release() {
-  if (!temporary_.empty()) std::remove(std::exchange(temporary_, {}).c_str());
+  if (!temporary_.empty()) {
+    std::remove(temporary_.c_str());
+    forget_unfinished(temporary_.c_str());
+    temporary_.clear();
+  }
   if (lock_ >= 0) ::close(std::exchange(lock_, -1));
 }
 
@@ -128,6 +134,7 @@ void AtomicFile::commit() {
     release();
     fail_with_errno("write", path_, error_number);
   }
+  forget_unfinished(temporary_.c_str());
   temporary_.clear();
   release();
   sync_directory(path_.parent_path());

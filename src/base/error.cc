@@ -1,6 +1,11 @@
 #include "base/error.h"
 
+#include "base/utf8.h"
+
 namespace heed {
+
+Error::Error(ErrorCode code, const std::string& message)
+    : std::runtime_error(escape_controls(message)), code_(code) {}
 
 const char* error_code_name(ErrorCode code) noexcept {
   switch (code) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/system_files.h"
+#include "base/unfinished_files.h"
 
 namespace heed {
 namespace {
@@ -132,14 +133,26 @@ OutputDirectory::OutputDirectory(const std::filesystem::path& path) {
     created_.push_back(missing);
     missing = missing.parent_path();
   }
-  make_directory(path);
+  for (const std::filesystem::path& directory : created_) note_unfinished(directory.c_str());
+  try {
+    make_directory(path);
+  } catch (...) {
+    keep();
+    throw;
+  }
 }
 
 OutputDirectory::~OutputDirectory() {
   std::error_code error;
   for (const std::filesystem::path& directory : created_) {
-    if (!std::filesystem::remove(directory, error)) return;  // not empty
+    if (!std::filesystem::remove(directory, error)) break;  // not empty
   }
+  keep();
+}
+
+void OutputDirectory::keep() {
+  for (const std::filesystem::path& directory : created_) forget_unfinished(directory.c_str());
+  created_.clear();
 }
 
 }  // namespace heed

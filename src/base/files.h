@@ -55,8 +55,8 @@ class MappedFile {
 
 // Writes `path` atomically: bytes go to a temporary file in the same directory, which commit()
 // flushes to the disk and renames over `path`. Without commit() the destructor removes the
-// temporary file. A killed process leaves it behind, unlocked; the next writer of `path` removes
-// it. To replace several files together, finish() all of them before the first commit(), so that a
+// temporary file, as remove_unfinished() does. A killed process leaves it behind, unlocked; the next
+// writer of `path` removes it. To replace several files together, finish() all of them before the first commit(), so that a
 // full disk is detected before any file is replaced. Any number of threads and processes may write
 // the same path, and the last to commit wins. Throws Error{input_output} with the system's reason
 // (disk full, read-only, ...).
@@ -99,7 +99,8 @@ void remove_file(const std::filesystem::path& path);
 void make_directory(const std::filesystem::path& path);
 
 // Creates a directory and its parents for output that may still fail: unless keep() is called, the
-// destructor removes the directories that it created if they are empty. Throws Error{input_output}.
+// destructor, or remove_unfinished(), removes the directories that it created if they are empty.
+// Throws Error{input_output}.
 class OutputDirectory {
  public:
   explicit OutputDirectory(const std::filesystem::path& path);
@@ -107,7 +108,7 @@ class OutputDirectory {
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
-  void keep() { created_.clear(); }
+  void keep();
 
  private:
   std::vector<std::filesystem::path> created_;  // innermost first

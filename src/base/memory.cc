@@ -8,37 +8,73 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <string_view>
+
+#include "base/control_groups.h"
 
 namespace heed {
 namespace {
 
-// Returns the number after `name` in /proc/meminfo, in bytes.
-std::optional<std::int64_t> meminfo(const std::string& name) {
-  std::ifstream file("/proc/meminfo");
+namespace fs = std::filesystem;
+
+// MemAvailable of /proc/meminfo.
+std::optional<std::int64_t> available_in_machine(const fs::path& root) {
+  std::ifstream file(root / "proc/meminfo");
   std::string key, unit;
   std::int64_t kibibytes = 0;
   while (file >> key >> kibibytes && std::getline(file, unit)) {
-    if (key == name) return kibibytes * 1024;
+    if (key == "MemAvailable:") return kibibytes * 1024;
   }
   return std::nullopt;
 }
 
-// Reads the number in a control group's file; nothing for "max".
-std::optional<std::int64_t> group_number(const char* path) {
+// The number in a control group's file; nothing for "max".
+std::optional<std::int64_t> group_number(const fs::path& path) {
   std::ifstream file(path);
   std::int64_t value = 0;
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
+// What the system may take back from the group at any time: pages of files, not used recently.
+std::int64_t reclaimable_bytes(const fs::path& statistics, std::string_view name) {
+  std::ifstream file(statistics);
+  std::string key;
+  for (std::int64_t value = 0; file >> key >> value;) {
+    if (key == name) return value;
+  }
+  return 0;
+}
+
+// The files that tell a group's limit and use.
+struct GroupFiles {
+  const char* limit;
+  const char* used;
+  const char* reclaimable;  // in memory.stat
+};
+constexpr GroupFiles group_files[] = {
+    {"memory.max", "memory.current", "inactive_file"},                           // version 2
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}};  // version 1
+
+// What a group's limit leaves; nothing where it has none.
+std::optional<std::int64_t> left_in_group(const fs::path& group) {
+  for (const GroupFiles& files : group_files) {
+    const auto limit = group_number(group / files.limit);
+    const auto used = group_number(group / files.used);
+    if (!limit || !used || *limit < 0) continue;
+    const std::int64_t reclaimable = std::clamp<std::int64_t>(
+        reclaimable_bytes(group / "memory.stat", files.reclaimable), 0, *used);
+    return std::max<std::int64_t>(*limit - (*used - reclaimable), 0);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<std::int64_t> available_memory() {
-  std::optional<std::int64_t> available = meminfo("MemAvailable:");
-  const auto limit = group_number("/sys/fs/cgroup/memory.max");
-  const auto used = group_number("/sys/fs/cgroup/memory.current");
-  if (limit && used) {
-    const std::int64_t left = std::max<std::int64_t>(*limit - *used, 0);
-    available = available ? std::min(*available, left) : left;
+std::optional<std::int64_t> available_memory(const fs::path& root) {
+  std::optional<std::int64_t> available = available_in_machine(root);
+  for (const fs::path& group : control_group_directories("memory", root)) {
+    if (const auto left = left_in_group(group))
+      available = std::min(*left, available.value_or(*left));
   }
   return available;
 }

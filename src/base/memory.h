@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 
 namespace heed {
 
-// Returns the bytes that can be allocated without swapping: MemAvailable, or the rest of the
-// control group's limit if that is smaller. Returns nothing if the system does not report them.
-std::optional<std::int64_t> available_memory();
+// Returns the bytes that can be allocated without swapping: MemAvailable, or what the limits of the
+// process's control groups (either version) leave if that is less. Returns nothing if the system
+// does not report them. `root` is where procfs and sysfs are.
+std::optional<std::int64_t> available_memory(const std::filesystem::path& root = "/");
 
 // Returns the peak resident memory of this process since its start or the last reset.
 std::int64_t peak_resident_bytes();

@@ -1,5 +1,5 @@
-// Which threads of a pool are worth waiting for: a thread that shares its core with another program
-// is suspended for milliseconds, and whoever needs the part that it has begun waits as long.
+// Which threads of a pool are worth using: a thread that shares its core with another program is
+// suspended for milliseconds, and the threads that need its unfinished part wait that long.
 #pragma once
 
 #include <chrono>
@@ -7,15 +7,15 @@
 
 namespace heed {
 
-// Threads that were suspended for too much of the loops' time rest: they are offered no parts. A
-// thread of n adds at most 1/n to the speed, so half of that is what its delays may cost. A rest
-// ends after a while, which doubles as long as the thread is late again soon.
+// Threads that were suspended for too much of the loops' time rest: they are offered no parts. One
+// of n threads adds at most 1/n to the speed, so its delays may cost half of that. The length of a
+// rest doubles each time that the thread is late again soon after it.
 class RestingThreads {
  public:
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  // What delays of a thread add up to before it rests, beyond its allowance.
+  // The delay, beyond the allowance, after which a thread rests.
   static constexpr Duration most_debt = std::chrono::milliseconds(5);
   // The same, right after a rest.
   static constexpr Duration most_debt_on_trial = std::chrono::milliseconds(1);
@@ -31,13 +31,14 @@ class RestingThreads {
   // Adds the time that a loop took.
   void add_loop(Duration loop) { loops_ += loop; }
 
-  // The others waited for `thread`, of `threads` that computed, which was suspended so long.
+  // Reports that the others waited for `thread`, one of `threads` that computed, because it was
+  // suspended for this long.
   void was_late(int thread, int threads, Duration suspended, Clock::time_point now);
 
  private:
   struct Record {
-    Duration debt{};     // of delays; loops pay it off
-    Duration settled{};  // the value of loops_ up to which they have
+    Duration debt{};     // accumulated delay; time spent in loops reduces it
+    Duration settled{};  // the value of loops_ that is already deducted
     Duration rest = shortest_rest;
     Clock::time_point until{};  // the end of the rest
     bool is_resting = false;

@@ -31,13 +31,13 @@ Clock::duration longest_spin() {
   return std::chrono::microseconds(200);
 }
 
-// From here on a thread that is waited for is asked whether it runs at all.
+// After this time the caller checks whether the thread that it waits for is running at all.
 constexpr Clock::duration suspicious_wait = std::chrono::microseconds(50);
 
-// How long a thread spins that has been woken and has computed nothing since.
+// How long a thread spins that was woken and has not computed a part since.
 constexpr Clock::duration spin_in_vain = std::chrono::microseconds(50);
-// What waking a thread costs that sleeps again without having computed anything: the call of the
-// system, switches from and to the caller, and what a busy system makes of those.
+// Cost of waking a thread that goes back to sleep without computing a part: the system call, the
+// context switches from and to the caller, and their delays on a busy system.
 constexpr Clock::duration cost_of_waking_in_vain = std::chrono::microseconds(200);
 
 constexpr std::size_t cache_line = 64;
@@ -53,8 +53,7 @@ void fetch_a_line() {
 // The processor that the calling thread is on; -1: the system does not tell.
 int current_processor() { return ::sched_getcpu(); }
 
-// Looks until has_come() holds, for `longest` at most, or until is_futile(). False: it does not
-// hold.
+// Spins until has_come() holds, at most for `longest`, or until is_futile(). Returns has_come().
 template <class HasCome, class IsFutile>
 bool spin(Clock::duration longest, HasCome&& has_come, IsFutile&& is_futile) {
   constexpr int looks = 256;  // between two at the clock

@@ -19,11 +19,11 @@ namespace heed {
 // Whether the calling thread computes a part of a loop of any pool.
 bool computes_part();
 
-// The threads of one caller. Each is offered some parts of a loop and then takes what others have
-// not begun: a thread that does not run holds nobody up but for a part that it has begun. One that
-// the system keeps suspending in the middle of parts rests for a while (base/thread_lateness.h).
-// Who computes a part never changes what is computed. Threads that wait for longer than a moment
-// sleep.
+// The threads of one caller. Each is offered some parts of a loop and then takes parts that no
+// thread has begun, so that a suspended thread delays the loop only by the part that it has begun.
+// A thread that is often suspended in the middle of a part rests for a while
+// (base/thread_lateness.h). Results do not depend on which thread computes a part. Threads that
+// wait longer than the spinning time sleep.
 class ThreadPool {
  public:
   // With the calling thread, `threads` >= 2. Throws Error{unsupported} where the system starts
@@ -36,10 +36,10 @@ class ThreadPool {
   // The caller's included.
   int threads() const { return threads_; }
 
-  // Calls part(loop, p) for all p in [0, parts), parts <= 65535, in the first `threads` of the
-  // pool's: part p in thread p, as far as that one begins in time and there are so many. Once all
-  // have ended, throws what the first of them threw. For one thread at a time, the one that made
-  // the pool.
+  // Calls part(loop, p) for all p in [0, parts), parts <= 65535, in the first `threads` threads of
+  // the pool: part p in thread p, if there is one and it begins in time. Once all parts have ended,
+  // rethrows the exception of the first part that failed. Only the thread that made the pool may
+  // call it.
   void run(int parts, int threads, LoopPart part, void* loop);
 
  private:
@@ -69,7 +69,7 @@ class ThreadPool {
   int failed_part_ = 0;
   // Of the caller alone.
   std::vector<int> called_;  // the threads that were offered parts, without the caller
-  int parts_elsewhere_ = 0;  // that others have begun
+  int parts_elsewhere_ = 0;  // begun by other threads
   RestingThreads resting_;
   Sleeper caller_;
 };

@@ -15,16 +15,16 @@ namespace heed {
 int thread_count();
 void set_thread_count(int count);
 
-// Leaves room for as many processes that compute on this machine, this one included: each takes its
-// part of the threads that one would take. Does nothing where the number was set.
+// Divides the machine's threads among `processes` processes that compute on it, this one included.
+// Has no effect if the number of threads was set.
 void share_machine(int processes);
 
 // Whether the caller computes a part of a loop, in which further loops stay serial.
 bool in_parallel_loop();
 
-// Calls part(loop, p) for all p in [0, parts), parts <= thread_count(), in a thread each as far as
-// threads begin in time (base/thread_pool.h), and throws what the first of them threw. Parallel
-// loops below are made of it.
+// Calls part(loop, p) for all p in [0, parts), parts <= thread_count(), each in its own thread if
+// that begins in time (base/thread_pool.h), and rethrows the exception of the first part that
+// failed. The parallel loops below use it.
 void run_in_threads(int parts, LoopPart part, void* loop);
 
 template <class Part>
@@ -68,11 +68,12 @@ void parallel_items(std::int64_t count, Body&& body) {
   });
 }
 
-// Like parallel_ranges, but a thread goes through its range in pieces, each half of what is left
-// and rounded up to a multiple of `unit`, and then takes pieces of ranges that others have not
-// finished: a thread that memory or a neighbour slows down is not waited for. Most items are still
-// computed by the thread whose memory they lie in. Results must not depend on which thread computes
-// an item. Ends with end(thread, threads) of each of several threads, behind its last piece.
+// Like parallel_ranges, but a thread processes its range in pieces, each half of the remaining
+// items rounded up to a multiple of `unit`, and then takes pieces of ranges that other threads have
+// not finished, so that a thread that is slowed down does not delay the loop. Most items are still
+// computed by the thread whose memory node holds them. Results must not depend on which thread
+// computes an item. If there are several threads, each calls end(thread, threads) after its last
+// piece.
 template <class Body, class End>
 void parallel_shares(std::int64_t count, std::int64_t grain, std::int64_t unit, Body&& body,
                      End&& end) {

@@ -1,5 +1,5 @@
 // tokenizer_config.json of a model's directory, and the older files beside it that it replaced:
-// special_tokens_map.json and added_tokens.json. Everything that reads one of them reads it here.
+// special_tokens_map.json and added_tokens.json. This is their only reader.
 #pragma once
 
 #include <filesystem>

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "base/numbers.h"
 
@@ -67,30 +68,6 @@ std::map<std::int64_t, std::int64_t> nodes_of_processors(const fs::path& nodes) 
   return found;
 }
 
-// A group of processes that this one is in, and the mount that it lies below.
-struct ControlGroup {
-  fs::path mount;
-  fs::path group;
-};
-
-// "0::/user.slice" of version 2, or "4:cpu,cpuacct:/user.slice" of version 1.
-std::vector<ControlGroup> control_groups(const fs::path& root) {
-  const fs::path mounts = root / "sys/fs/cgroup";
-  std::vector<ControlGroup> found = {{mounts, {}}, {mounts / "cpu", {}}};
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = fs::path(line.substr(second + 1)).relative_path();
-    if (controllers.empty()) found.push_back({mounts, group});
-    if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    found.push_back({mounts / controllers, group});
-    found.push_back({mounts / "cpu", group});
-  }
-  return found;
-}
-
 // Microseconds of processors in each period of so many: "200000 100000" in version 2, where "max"
 // allows all; two files in version 1, where -1 allows all.
 std::optional<double> quota_of(const fs::path& group) {
@@ -106,13 +83,8 @@ std::optional<double> quota_of(const fs::path& group) {
 // The least quota of the groups and those that they are in.
 std::optional<double> read_quota(const fs::path& root) {
   std::optional<double> least;
-  const auto hold_to = [&](const fs::path& group) {
+  for (const fs::path& group : control_group_directories("cpu", root)) {
     if (const auto quota = quota_of(group)) least = std::min(*quota, least.value_or(*quota));
-  };
-  for (const ControlGroup& own : control_groups(root)) {
-    fs::path group = own.mount;
-    hold_to(group);
-    for (const fs::path& part : own.group) hold_to(group /= part);
   }
   return least;
 }

@@ -2,7 +2,47 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace heed {
+namespace {
+
+bool controls_terminal(const Utf8Character& character) {
+  const char32_t c = character.code_point;
+  const bool sets_direction = c == 0x61C || c == 0x200E || c == 0x200F ||
+                              (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+  return !character.valid || c < 0x20 || (c >= 0x7F && c < 0xA0) || sets_direction;
+}
+
+std::string escape_of(const Utf8Character& character) {
+  const auto value = static_cast<std::uint32_t>(character.code_point);
+  if (!character.valid || value < 0x80) {
+    switch (value) {
+      case '\n': return "\\n";
+      case '\t': return "\\t";
+      case '\r': return "\\r";
+      default: return fmt::format("\\x{:02X}", value);
+    }
+  }
+  return fmt::format("\\u{{{:X}}}", value);
+}
+
+std::string escaped_except(std::string_view text, std::string_view kept) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character character = read_utf8(text, i);
+    const std::string_view bytes = text.substr(i, character.length);
+    i += character.length;
+    if (!controls_terminal(character) || kept.find(bytes) != std::string_view::npos) {
+      result += bytes;
+    } else {
+      result += escape_of(character);
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 Utf8Character read_utf8(std::string_view text, std::size_t position) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[position + i]); };
@@ -54,25 +94,17 @@ void append_utf8(std::string& text, char32_t code_point) {
   }
 }
 
+std::string escape_controls(std::string_view text) { return escaped_except(text, ""); }
+
+std::string escape_controls_in_lines(std::string_view text) { return escaped_except(text, "\n\t"); }
+
 std::string printable(std::string_view bytes) {
   std::string result;
-  for (std::size_t i = 0; i < bytes.size();) {
-    const Utf8Character character = read_utf8(bytes, i);
-    const std::uint32_t value = character.code_point;
-    if (!character.valid || value < 0x20 || value == 0x7F || value == '\\') {
-      switch (value) {
-        case '\n': result += "\\n"; break;
-        case '\t': result += "\\t"; break;
-        case '\r': result += "\\r"; break;
-        case '\\': result += "\\\\"; break;
-        default: result += fmt::format("\\x{:02X}", value);
-      }
-    } else if (value >= 0x80 && value < 0xA0) {
-      result += fmt::format("\\u{{{:X}}}", value);
-    } else {
-      result.append(bytes.substr(i, character.length));
-    }
-    i += character.length;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::size_t end = std::min(bytes.find('\\', i), bytes.size());
+    result += escape_controls(bytes.substr(i, end - i));
+    if (end < bytes.size()) result += "\\\\";
+    i = end;
   }
   return result;
 }

@@ -77,7 +77,7 @@ void read_named_templates(const Json& list, const std::string& file, FoundChatTe
     const Json* const text = find_json_member(named, "template");
     require(name != nullptr && text != nullptr, ErrorCode::corrupt_data,
             "{}: chat_template must be a list of {{\"name\", \"template\"}}", file);
-    const std::string& source = json_string(*text, {file + ": a chat template"});
+    const std::string source = json_string(*text, {file + ": a chat template"});
     if (*name == "default") found.source = source;
     if (*name == "tool_use") found.tool_use = source;
   }

@@ -122,19 +122,10 @@ class Chat {
     flush_output();
   }
 
-  // A terminal obeys control characters; a pipe gets the reply as it is.
-  void show_reply(std::string_view text) const {
-    if (on_terminal_) {
-      show(escape_controls_in_lines(text));
-    } else {
-      show(text);
-    }
-  }
-
   void answer(const std::string& message) {
     try {
       const ConversationReply reply = conversation_.say(
-          message, interrupt_flag(), [this](std::string_view text) { show_reply(text); });
+          message, interrupt_flag(), [](std::string_view text) { show(shown_text(text)); });
       show(interactive_ ? "\n\n" : "\n");
       tell_of(reply);
       const bool stopped = reply.finish_reason == FinishReason::interrupted;
@@ -149,7 +140,6 @@ class Chat {
 
   Conversation& conversation_;
   bool interactive_;
-  bool on_terminal_ = ::isatty(STDOUT_FILENO) == 1;
   Ink ink_{standard_output()};
 };
 

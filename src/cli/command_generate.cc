@@ -120,7 +120,6 @@ void generate_text(const GenerateCommandOptions& options) {
   GenerateOptions generation = options.generation;
   generation.sampling.validate();
   if (options.shift) generation.overflow = ContextOverflow::shift_window;
-  generation.stop = interrupt_flag();
   generation.cache_type = kernels::parse_cache_type(options.cache_type);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   generation.end_tokens = model.end_tokens();
@@ -136,17 +135,18 @@ void generate_text(const GenerateCommandOptions& options) {
   const bool streams = !options.json;
   bool line_begun = false;
   if (streams && !options.quiet_prompt && model.tokenizer != nullptr) {
-    print(ink.quiet(model.tokenizer->decode(prompt)));
+    print(ink.quiet(shown_text(model.tokenizer->decode(prompt))));
     flush_output();
     line_begun = true;
   }
   const auto show = [&](const GenerationEvent& event) {
     if (!streams) return;
     if (model.tokenizer == nullptr && event.token) print(std::to_string(*event.token) + " ");
-    print(event.text);
+    print(shown_text(event.text));
     flush_output();
     line_begun = true;
   };
+  generation.stop = interrupt_flag();
   const GenerationResult result = ending_the_line(line_begun, [&] {
     return generate(model.gpt, model.tokenizer.get(), prompt, generation, show);
   });

@@ -53,7 +53,7 @@ void print_ids(const std::vector<std::int32_t>& ids) {
 void decode(const TokenizeOptions& options, const Tokenizer& tokenizer) {
   const std::string text = tokenizer.decode(parse_token_ids(options.decode));
   if (options.json) return print_json({{"text", text}});
-  print(text);
+  print(shown_text(text));
   if (standard_output().interactive) print("\n");
 }
 

@@ -248,7 +248,8 @@ void translate(const TranslateCallOptions& options) {
   const LoadedTranslator translator = load_translator(options.model, load);
   const std::string text = options.tree ? tree_text(translator, sources, options)
                                         : translated_text(translator, sources, options);
-  if (options.out.empty()) return print(text);
+  const bool is_plain = !options.tree && !options.json;
+  if (options.out.empty()) return print(is_plain ? shown_text(text) : text);
   write_text_file(options.out, text);
 }
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/utf8.h"
 #include "cli/interrupt.h"
 #include "cli/terminal/progress_line.h"
-#include "cli/terminal/text.h"
 #include "comm/launch.h"
 
 namespace heed::cli {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/unfinished_files.h"
+
 namespace heed::cli {
 namespace {
 
@@ -24,6 +26,11 @@ std::int64_t milliseconds_now() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
+[[noreturn]] void end_at_once() {
+  remove_unfinished();
+  std::_Exit(interrupted_exit_status);
+}
+
 extern "C" void on_interrupt(int) {
   const std::int64_t now = milliseconds_now();
   const bool is_second = interrupted.exchange(true) && !is_hung_up.exchange(false);
@@ -32,12 +39,12 @@ extern "C" void on_interrupt(int) {
     return;
   }
   const bool is_the_same = is_watched && now - interrupted_at < merged_milliseconds;
-  if (!is_the_same) std::_Exit(interrupted_exit_status);
+  if (!is_the_same) end_at_once();
 }
 
 // A terminal that closes: shells and the system may send it several times, and SIGTERM beside it.
 extern "C" void on_hangup(int) {
-  if (!is_watched) std::_Exit(interrupted_exit_status);
+  if (!is_watched) end_at_once();
   if (!interrupted.exchange(true)) is_hung_up = true;
 }
 

@@ -1,6 +1,5 @@
 #include "cli/model_options.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +11,6 @@
 #include "base/numbers.h"
 #include "base/utf8.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
 #include "cli/list_option.h"
 #include "cli/terminal/text.h"
 #include "engine/load_options.h"
@@ -20,11 +18,7 @@
 #include "model/input_checks.h"
 
 namespace heed::cli {
-namespace {
-
-constexpr int milliseconds_between_stops = 200;  // a signal is seen this late at most
-
-}  // namespace
+namespace {}  // namespace
 
 void add_model_option(Command command, std::string& model) {
   command
@@ -43,7 +37,7 @@ void add_dtype_option(Command command, std::string& dtype) {
 void add_prompt_option(Command command) {
   command.add_flag_function(
       "--f32-prompts", [] { kernels::allow_integers_for_long_rows(false); },
-      "Beside int8 and int4 weights, compute prompts (of two tokens and more) in f32");
+      "Beside int8 and int4 weights, compute prompts in f32");
 }
 
 void add_cache_type_option(Command command, std::string& cache_type) {
@@ -117,10 +111,6 @@ std::string read_standard_input(const std::string& wanted) {
   std::string text;
   char buffer[65536];
   while (true) {
-    require(!stop_requested(interrupt_flag()), ErrorCode::interrupted,
-            "interrupted while reading standard input");
-    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (::poll(&input, 1, milliseconds_between_stops) <= 0) continue;
     const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (count == 0) return text;
     if (count < 0 && errno == EINTR) continue;

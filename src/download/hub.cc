@@ -42,7 +42,7 @@ bool is_revision(std::string_view text) {
 constexpr std::int64_t largest_file = std::int64_t{1} << 44;  // sums of many do not overflow
 
 ContentHash read_hash(const Json& value, HashKind kind, const std::string& label) {
-  const std::string& hex = json_string(value, {label});
+  const std::string hex = json_string(value, {label});
   require(is_hash(kind, hex), ErrorCode::corrupt_data,
           "{} must be a {} hash in hexadecimal digits, not {}", label, hash_kind_name(kind),
           shown_json(value));

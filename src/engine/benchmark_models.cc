@@ -73,13 +73,13 @@ class BatchReader {
   void read(View<const std::int32_t> tokens) {
     const std::int64_t positions = tokens.extent(1);
     if (positions == 1) {
-      forward(tokens, step_);
-      return gpt_.project(step_.final_norm(), logits_);
+      forward(tokens, step_, kernels::decoding_step);
+      return gpt_.project(step_.final_norm(), logits_, kernels::decoding_step);
     }
     if (!prompt_ || prompt_->positions() != positions) {
       prompt_.emplace(gpt_.config(), batch_, positions, Keep::one_block);
     }
-    forward(tokens, *prompt_);
+    forward(tokens, *prompt_, positions);
     for (std::int64_t row = 0; row < batch_; ++row) {
       const View<float> from = prompt_->final_norm()[(row + 1) * positions - 1];
       std::copy_n(from.data(), from.size(), last_.view()[row].data());
@@ -90,19 +90,21 @@ class BatchReader {
   // Appends tokens (B, T) and computes the logits (B·T, V) of all positions.
   void read(View<const std::int32_t> tokens, View<float> logits) {
     if (!prompt_) prompt_.emplace(gpt_.config(), batch_, tokens.extent(1), Keep::one_block);
-    forward(tokens, *prompt_);
+    forward(tokens, *prompt_, tokens.extent(1));
     gpt_.project(prompt_->final_norm(), logits);
   }
 
   void truncate(std::int64_t length) { cache_.truncate(length); }
 
  private:
-  void forward(View<const std::int32_t> tokens, const GptActivations& activations) {
+  void forward(View<const std::int32_t> tokens, const GptActivations& activations,
+               std::int64_t projected_as) {
     gpt_.forward(tokens,
                  {.batch = batch_,
                   .positions = tokens.extent(1),
                   .first_position = cache_.length(),
-                  .cache = &cache_},
+                  .cache = &cache_,
+                  .projected_as = projected_as},
                  activations);
   }
 

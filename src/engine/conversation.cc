@@ -149,7 +149,7 @@ void Conversation::write(std::vector<std::int32_t> history, std::span<const floa
     if (reply.new_tokens >= max_new_tokens_) break;
     reply.finish_reason = FinishReason::context_full;
     if (session_.room() == 0) break;
-    logits = session_.feed({&token, 1});
+    logits = session_.step(token);
   }
   release(text.finish());
 }

@@ -27,7 +27,7 @@ Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
   for (std::int64_t i = 0; i < new_tokens; ++i) {
     const auto likeliest =
         static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
-    logits = session.feed({&likeliest, 1}, &trace);
+    logits = session.step(likeliest, &trace);
   }
   Trace taken = trace.take();
   taken.tokens.assign(session.tokens().begin(), session.tokens().end());

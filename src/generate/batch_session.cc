@@ -104,10 +104,11 @@ View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) 
                 .positions = 1,
                 .caches = caches,
                 .first_positions = lengths,
+                .projected_as = kernels::decoding_step,
                 .probe = probe,
                 .editor = editor_},
                *activations_);
-  gpt_.project(activations_->final_norm(), logits_);
+  gpt_.project(activations_->final_norm(), logits_, kernels::decoding_step);
   return logits_.view();
 }
 

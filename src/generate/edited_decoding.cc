@@ -26,6 +26,7 @@ void EditedDecoding::decode(std::span<const std::int32_t> tokens, KeyValueCache&
                   .positions = 1,
                   .first_position = cache.length(),
                   .cache = &cache,
+                  .projected_as = kernels::decoding_step,
                   .memory = &memory,
                   .site = StackSite::decoder,
                   .editor = &editor_};

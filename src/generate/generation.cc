@@ -52,7 +52,7 @@ std::optional<FinishReason> Generation::advance() {
     if (session_.room() == 0 && options_.overflow == ContextOverflow::refuse) {
       return FinishReason::context_full;
     }
-    logits_ = session_.room() == 0 ? shift() : session_.feed(last_token(), options_.probe);
+    logits_ = session_.room() == 0 ? shift() : session_.step(history_.back(), options_.probe);
   }
   if (stop_requested(options_.stop)) return FinishReason::interrupted;
   return std::nullopt;

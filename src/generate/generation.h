@@ -43,7 +43,6 @@ class Generation {
 
   // The logits to sample from, or why there are none.
   std::optional<FinishReason> advance();
-  std::span<const std::int32_t> last_token() const { return std::span(history_).last(1); }
   std::span<const float> shift();
   std::span<const float> allowed(std::span<const float> logits);
   bool is_end_of_text(std::int32_t token) const;

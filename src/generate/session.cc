@@ -32,15 +32,16 @@ Session::Session(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
 std::span<const float> Session::feed(std::span<const std::int32_t> tokens, Probe* probe) {
   check_tokens(tokens);
   const auto count = static_cast<std::int64_t>(tokens.size());
-  if (count == 1) {
-    read(tokens, probe, step_);
-    gpt_.project(step_.final_norm(), logits_);
-    return logits_.span();
-  }
+  if (count == 1) return read_one(tokens.front(), probe, count);
   const GptActivations& activations = activations_for(count);
-  read(tokens, probe, activations);
+  read(tokens, probe, activations, count);
   gpt_.project(activations.final_norm().slice(0, count - 1, count), logits_);
   return logits_.span();
+}
+
+std::span<const float> Session::step(std::int32_t token, Probe* probe) {
+  check_tokens({&token, 1});
+  return read_one(token, probe, kernels::decoding_step);
 }
 
 Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> tokens, Probe* probe) {
@@ -48,7 +49,7 @@ Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> toke
   const auto count = static_cast<std::int64_t>(tokens.size());
   Tensor<float> logits(Shape{count, gpt_.config().vocabulary_size});
   const GptActivations& activations = activations_for(count);
-  read(tokens, probe, activations);
+  read(tokens, probe, activations, count);
   gpt_.project(activations.final_norm(), logits);
   return logits;
 }
@@ -91,18 +92,26 @@ void Session::check_tokens(std::span<const std::int32_t> tokens) const {
 }
 
 void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
-                   const GptActivations& activations) {
+                   const GptActivations& activations, std::int64_t projected_as) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
                {.batch = 1,
                 .positions = count,
                 .first_position = length(),
                 .cache = &cache_,
+                .projected_as = projected_as,
                 .text_length = text_length_,
                 .probe = probe,
                 .editor = editor_},
                activations);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+}
+
+std::span<const float> Session::read_one(std::int32_t token, Probe* probe,
+                                         std::int64_t projected_as) {
+  read({&token, 1}, probe, step_, projected_as);
+  gpt_.project(step_.final_norm(), logits_, projected_as);
+  return logits_.span();
 }
 
 }  // namespace heed

@@ -24,7 +24,11 @@ class Session {
   // vocabulary and more tokens than the capacity.
   std::span<const float> feed(std::span<const std::int32_t> tokens, Probe* probe = nullptr);
 
-  // The same, with the logits (T, V) of all appended positions.
+  // The same of one token that was drawn: a step of decoding, which multiplies integer weights in
+  // integers even where prompts do not (--f32-prompts).
+  std::span<const float> step(std::int32_t token, Probe* probe = nullptr);
+
+  // The same as feed(), with the logits (T, V) of all appended positions.
   Tensor<float> feed_for_all_positions(std::span<const std::int32_t> tokens,
                                        Probe* probe = nullptr);
 
@@ -54,7 +58,11 @@ class Session {
 
  private:
   void check_tokens(std::span<const std::int32_t> tokens) const;
-  void read(std::span<const std::int32_t> tokens, Probe* probe, const GptActivations& activations);
+  // `projected_as`: of Pass.
+  void read(std::span<const std::int32_t> tokens, Probe* probe, const GptActivations& activations,
+            std::int64_t projected_as);
+  // Reads one token and projects it.
+  std::span<const float> read_one(std::int32_t token, Probe* probe, std::int64_t projected_as);
 
   // Activations for `positions` new positions, kept for reuse: touching new memory is slow.
   const GptActivations& activations_for(std::int64_t positions);

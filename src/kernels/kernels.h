@@ -47,9 +47,9 @@ void rotary_forward(View<float> x, const RotaryTable<float>& table);
 void rotary_backward(View<float> d_x, const RotaryTable<float>& table);
 
 // out (N, O) = x (N, I)·weightᵀ + bias. d_x overwrites. With Precision::bf16 both operands of the
-// product are rounded first. `positions` (0: N) is the length of the sequence that these rows are
-// part of. It alone chooses between dot products, for few rows, and a matrix product: a row has the
-// same bits beside any other rows.
+// product are rounded first. `positions` (0: N; or decoding_step) is the length of the sequence
+// that these rows are part of. It alone chooses between dot products, for few rows, and a matrix
+// product: a row has the same bits beside any other rows.
 void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
                     std::int64_t positions = 0);
 void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,

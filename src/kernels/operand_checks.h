@@ -166,8 +166,9 @@ void linear(const View<X>& x, const View<W>& weight, const View<Out>& out, const
 }
 
 inline void positions(std::int64_t positions) {
-  require(positions >= 0, ErrorCode::invalid_argument,
-          "the number of positions is {}: expected 0 or a positive number", positions);
+  require(positions >= 0 || positions == decoding_step, ErrorCode::invalid_argument,
+          "the number of positions is {}: expected 0, a positive number or decoding_step",
+          positions);
 }
 
 template <class T, class Out>

@@ -9,6 +9,10 @@
 
 namespace heed::kernels {
 
+// What a step of decoding gives as the number of positions of its sequences, which is 1: its rows
+// are not those of a prompt of one token (see allow_integers_for_long_rows).
+inline constexpr std::int64_t decoding_step = -1;
+
 enum class Activation {
   gelu_tanh,  // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))): GPT-2's "gelu_new"
   gelu_erf,   // 0.5·x·(1 + erf(x/√2)): "gelu"

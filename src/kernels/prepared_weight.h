@@ -74,15 +74,15 @@ class PreparedWeight {
 };
 
 // out (N, O) = x (N, I)·weightᵀ + bias (O; absent: zero). Rows of a sequence of a few `positions`
-// (0: N) read the panels directly; those of a longer one use a matrix product, unless
-// multiplies_long_rows_in_integers(). Where they read panels, integer formats quantise x to int8 in
-// groups of 32, which moves an output by at most Σ over groups of max|x| / 254 · Σ|weight|. A row
-// has the same bits beside any other rows.
+// (0: N; decoding_step: 1) read the panels directly; those of a longer one use a matrix product,
+// unless multiplies_long_rows_in_integers(). Where they read panels, integer formats quantise x to
+// int8 in groups of 32, which moves an output by at most Σ over groups of max|x| / 254 · Σ|weight|.
+// A row has the same bits beside any other rows.
 void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
                              View<const float> bias, View<float> out, std::int64_t positions = 0);
 
 // Whether rows of long sequences, as those of short ones, are multiplied by weights of this format
-// in integers, unless refused (sequences of two and more positions are then multiplied in f32):
+// in integers, unless refused (all rows but those of steps of decoding are then multiplied in f32):
 // where the instruction set in use does so faster than in f32. Dot products of bytes (VNNI of
 // AVX-512, AVX-VNNI) are faster for int8 and int4, products of bytes that are summed in pairs
 // (AVX2) for int4, whose groups they sum without widening.

@@ -231,7 +231,7 @@ void EncoderDecoder::decode(const DecodeStep& step, GptActivations& activations,
   // There are usually many rows, and f32 weights are as fast with few. Quantised weights would be
   // dequantised at each step.
   const bool is_f32 = parameters_.prepared_format() == kernels::WeightFormat::f32;
-  const std::int64_t projected_as = is_f32 ? ragged_positions : 1;
+  const std::int64_t projected_as = is_f32 ? ragged_positions : kernels::decoding_step;
   const Pass pass{.batch = hypotheses,
                   .positions = 1,
                   .first_position = step.cache.length(),

@@ -73,7 +73,8 @@ struct Pass {
   // [row_starts[b], row_starts[b + 1]) (B + 1). `positions` is then ragged_positions, and probes
   // see all rows as one sequence.
   std::span<const std::int64_t> row_starts{};
-  // The length that the arithmetic of projections is chosen by; 0: `positions`.
+  // The length that the arithmetic of projections is chosen by, or kernels::decoding_step; 0:
+  // `positions`. Steps of decoding say so: a prompt may have one token.
   std::int64_t projected_as = 0;
   // Tokens of the texts that the pass reads a part of, by which dynamic rotary scaling turns; a
   // text that ends behind them is as long as it is then. 0: all end with the pass.
@@ -95,7 +96,7 @@ struct Pass {
   std::int64_t sequence_positions() const {
     return ring != nullptr ? ring->place().positions : positions;
   }
-  std::int64_t projected_positions() const { return projected_as > 0 ? projected_as : positions; }
+  std::int64_t projected_positions() const { return projected_as != 0 ? projected_as : positions; }
   bool is_ragged() const { return !row_starts.empty(); }
   // N = B·T, or the sum of the lengths
   std::int64_t rows() const { return is_ragged() ? row_starts.back() : batch * positions; }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/unwinding_reserve.h"
+#include "base/utf8.h"
 #include "server/field_error.h"
 
 namespace heed::server {
@@ -218,9 +219,11 @@ Reply text_reply(std::string text, std::string content_type) {
 
 Reply error_reply(int status, const ErrorDetails& details) {
   const StatusNames names = names_of(status);
-  OrderedJson error{
-      {"message", details.message}, {"type", names.type}, {"param", nullptr}, {"code", nullptr}};
-  if (!details.param.empty()) error["param"] = details.param;
+  OrderedJson error{{"message", escape_controls(details.message)},
+                    {"type", names.type},
+                    {"param", nullptr},
+                    {"code", nullptr}};
+  if (!details.param.empty()) error["param"] = escape_controls(details.param);
   if (names.code != nullptr) error["code"] = names.code;
   if (!details.code.empty()) error["code"] = details.code;
   Reply reply = json_reply({{"error", std::move(error)}});

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <functional>
+#include <memory>
 
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
+#include "base/unfinished_files.h"
 
 namespace heed {
 namespace {
@@ -109,6 +111,39 @@ TEST(AbandonedFiles, OnlyThoseOfTheRightNameAndKindAreRemoved) {
   }
   EXPECT_THAT(names_in(directory.path()), ::testing::UnorderedElementsAreArray(expected));
   EXPECT_NO_THROW(remove_abandoned_files(directory / "absent"));
+}
+
+// What a signal handler does before it ends the process.
+TEST(UnfinishedFiles, AreRemovedAndFinishedOnesStay) {
+  const TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputDirectory made(directory.path() / "a" / "b"), kept(directory / "kept");
+    kept.keep();
+    AtomicFile done(directory / "done"), half(directory.path() / "a" / "b" / "half");
+    AtomicFile whole(directory.path() / "a" / "b" / "whole");
+    write_text_file(directory / "before", "x");
+    half.write("half");
+    whole.finish();
+    done.commit();
+    { const AtomicFile dropped(directory / "dropped"); }
+    remove_unfinished();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(names_in(directory.path()), UnorderedElementsAre("kept", "done", "before"));
+}
+
+TEST(UnfinishedFiles, MayBeMoreThanAreNoted) {
+  const TemporaryDirectory directory;
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  for (int i = 0; i < 100; ++i) {
+    files.push_back(std::make_unique<AtomicFile>(directory / std::to_string(i)));
+  }
+  for (const auto& file : files) file->commit();
+  EXPECT_EQ(directory.entries(), 100U);
 }
 
 TEST(OutputDirectory, OfWorkThatFailsIsRemoved) {

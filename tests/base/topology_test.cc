@@ -4,25 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/temporary_directory.h"
+#include "base/fake_root.h"
 
 namespace heed {
 namespace {
 
-// The files by which Linux describes a machine.
-class DescribedMachine {
- public:
-  void write(const std::string& path, const std::string& text) const {
-    const std::filesystem::path file = directory_ / path;
-    std::filesystem::create_directories(file.parent_path());
-    write_text_file(file, text + "\n");
-  }
+struct DescribedMachine : testing::FakeRoot {
   void processor(int number, const std::string& core, int package) const {
     const std::string topology = fmt::format("sys/devices/system/cpu/cpu{}/topology", number);
     write(topology + "/core_cpus_list", core);
@@ -34,11 +25,8 @@ class DescribedMachine {
   Topology read(std::int64_t first, std::int64_t end) const {
     std::vector<std::int64_t> allowed(static_cast<std::size_t>(end - first));
     std::iota(allowed.begin(), allowed.end(), first);
-    return read_topology(allowed, directory_.path());
+    return read_topology(allowed, path());
   }
-
- private:
-  testing::TemporaryDirectory directory_;
 };
 
 // Two sockets of 16 cores with two threads each, as servers number them: the second threads last.

@@ -142,6 +142,27 @@ TEST(ChatCommand, MessagesShowControlCharactersEscaped) {
               HasSubstr("no\\x1B[2Jmodel"));
 }
 
+// A terminal obeys control characters, a pipe does not: what a text holds is escaped for the one
+// and stays as it is for the other.
+TEST(Terminals, GetTextsWithoutControlCharacters) {
+  const std::string text = "a\x1b[2Jb\xC2\x9B\xE2\x80\xAE\x07\xff",
+                    shown = "a\\x1B[2Jb\\u{9B}\\u{202E}\\x07\\xFF";
+  const std::string model = testing::model_directory().string();
+  InTerminal generate(
+      {"generate", "-p", text, "-n", "0", "-t", "1", "--color", "never", "-m", model});
+  EXPECT_EQ(generate.exit_status(), 0) << generate.screen();
+  EXPECT_EQ(generate.screen(), shown + "\r\n");
+  const std::string call = " -m " + model;
+  EXPECT_EQ(run_heed("generate -n 0 -t 1 -p \"$(printf '" + text + "')\"" + call).out, text + "\n");
+
+  std::string ids = run_heed("tokenize" + call, "printf '" + text + "' |").out;
+  ids.pop_back();
+  InTerminal decode({"tokenize", "--decode", ids, "-m", model});
+  EXPECT_EQ(decode.exit_status(), 0);
+  EXPECT_EQ(decode.screen(), shown + "\r\n");
+  EXPECT_EQ(run_heed("tokenize --decode " + ids + call).out, text);
+}
+
 TEST(ChatCommand, RefusesWhatIsWrong) {
   const std::string call = "chat -m " + chat_model();
   for (const auto& [options, message] :

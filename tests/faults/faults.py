@@ -311,6 +311,28 @@ def full_disk(bench):
     return "said so"
 
 
+def damaged(bench):
+    """A checkpoint of which one process reads a damaged part: of another byte, and cut."""
+    job = bench.start("damaged", 3, 600, more={"checkpoint_every": ENDLESS})
+    job.wait_for_step(7)
+    job.harm(0, signal.SIGTERM)
+    job.end()
+    saved = saved_step(job.run)
+    shard = next((job.run / "last/training_state").glob("*-2-of-3.safetensors"))
+    right = shard.read_bytes()
+    for wrong in (right[:-1] + bytes([right[-1] ^ 1]), right[:-4]):
+        for processes in (3, 2):
+            shard.write_bytes(wrong)
+            status, text = bench.start("damaged", processes, 600,
+                                       more={"checkpoint_every": ENDLESS}).end()
+            expect(status == 1, text)
+            check_message(text, re.escape(str(shard)))
+            expect(shard.read_bytes() == wrong and saved_step(job.run) == saved, "changed")
+    shard.write_bytes(right)
+    bench.finish("damaged", 2, 600, more={"checkpoint_every": ENDLESS})
+    return "refused four times"
+
+
 def diverged(bench):
     """A number that is none, in the memory of one process."""
     constant = {"learning_rate": 1e-30, "min_learning_rate": 0, "channels": 64}  # so that parameters are known
@@ -416,7 +438,7 @@ def absent(bench):
 
 
 CASES = {case.__name__: case for case in (
-    kills, stopped, frozen, full, full_disk, diverged, signalled, interrupted, absent)}
+    kills, stopped, frozen, full, full_disk, damaged, diverged, signalled, interrupted, absent)}
 
 
 def main():

@@ -129,6 +129,35 @@ TEST(Session, QuantisedCachesContinueAfterTruncation) {
   }
 }
 
+// Prompts that are refused integers are computed in f32, whatever the length of the part that is
+// read; steps of decoding are not.
+TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
+  const auto tokens = random_tokens(6, 61, 8);
+  for (const auto format : {kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
+    SCOPED_TRACE(kernels::weight_format_name(format));
+    Gpt quantised = random_gpt(small_config());
+    quantised.parameters().prepare(format);
+    kernels::allow_integers_for_long_rows(false);
+    const Tensor<float> expected = full_logits(quantised, tokens);
+    const auto error_of = [&](std::size_t length, const auto& read_last) {
+      Session session(quantised);
+      if (length > 1) session.feed(std::span(tokens).first(length - 1));
+      return relative_error(read_last(session, tokens[length - 1]),
+                            row(expected, static_cast<std::int64_t>(length) - 1));
+    };
+    const auto fed = [](Session& session, std::int32_t token) { return session.feed({&token, 1}); };
+    const auto step = [](Session& session, std::int32_t token) { return session.step(token); };
+    const Tensor<float> without_cache = full_logits(quantised, std::span(tokens).first(1));
+    const double alone = error_of(1, fed), last = error_of(6, fed), drawn = error_of(6, step);
+    kernels::allow_integers_for_long_rows(true);
+    EXPECT_LE(relative_error(without_cache.span(), row(expected, 0)), tolerance);
+    EXPECT_LE(alone, tolerance);
+    EXPECT_LE(last, tolerance) << "the last token of a prompt, computed alone";
+    EXPECT_GT(drawn, 10 * tolerance) << "a step of decoding is not in integers";
+    EXPECT_GT(error_of(1, fed), 10 * tolerance) << "integers are allowed";
+  }
+}
+
 TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
   const Gpt gpt = random_gpt(small_config());
   const auto tokens = random_tokens(20, 61, 6);

@@ -110,7 +110,7 @@ TEST(LinearPositions, WithoutThemTheRowsCount) {
     const bool integers = format != nullptr && multiplies_long_rows_in_integers(WeightFormat::int8);
     EXPECT_EQ(same_bits(out.data(), expected.data(), out.size()), integers);
   }
-  EXPECT_THROW(linear_forward(x.single, {weight.single}, out, -1), Error);
+  EXPECT_THROW(linear_forward(x.single, {weight.single}, out, -2), Error);
 }
 
 struct Pass {

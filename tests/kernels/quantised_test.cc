@@ -400,10 +400,13 @@ TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
       allow_integers_for_long_rows(false);
       EXPECT_FALSE(multiplies_long_rows_in_integers(type));
       const Tensor<float> refused = product(rows);
-      const Tensor<float> refused_pairs = product(2), refused_step = product(1);
+      const Tensor<float> refused_one = product(1), refused_pairs = product(2);
+      const Tensor<float> refused_step = product(decoding_step);
       allow_integers_for_long_rows(true);
+      EXPECT_TRUE(equal(product(decoding_step), of_short));
       const bool has_integers = type == WeightFormat::int8 || type == WeightFormat::int4;
       if (has_integers) {
+        EXPECT_TRUE(equal(refused_one, refused)) << "in f32, whatever the length";
         EXPECT_TRUE(equal(refused_pairs, refused)) << "in f32, whatever the length";
         EXPECT_TRUE(equal(refused_step, of_short)) << "steps of decoding are not prompts";
       }

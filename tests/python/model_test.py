@@ -131,6 +131,9 @@ class Passes(TestCase):
                 _heed._raise(code, "the message")
             self.assertIsInstance(caught.exception, heed.Error)
             self.assertEqual(caught.exception.code, code)
+        with self.assertRaises(heed.Error) as caught:
+            _heed._raise("not_found", "a\x1b]0;x\x07\n\u009b\u202e")
+        self.assertEqual(str(caught.exception), r"a\x1B]0;x\x07\n\u{9B}\u{202E}")
         self.assertTrue(issubclass(heed.errors.InvalidArgument, ValueError))
         self.assertTrue(issubclass(heed.errors.OutOfMemory, MemoryError))
         with self.assertRaisesRegex(heed.errors.NotFound, "no model 'no-such-model'|no-such-model"):

@@ -1,33 +1,12 @@
 """The layer check sees every kind of breach, and nothing else."""
 
-import subprocess
-import sys
-import tempfile
 import unittest
-from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_layers.py"
+from check_test_case import CheckTestCase
 
 
-class CheckLayers(unittest.TestCase):
-    def run_on(self, files):
-        with tempfile.TemporaryDirectory() as directory:
-            for name, text in files.items():
-                path = Path(directory, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            return subprocess.run([sys.executable, SCRIPT, directory], capture_output=True,
-                                  text=True, check=False)
-
-    def assert_clean(self, file, text):
-        result = self.run_on({file: text})
-        self.assertEqual((result.returncode, result.stdout), (0, ""))
-
-    def assert_breach(self, file, text, *parts):
-        result = self.run_on({file: text})
-        self.assertEqual(result.returncode, 1, text)
-        for part in parts:
-            self.assertIn(part, result.stdout)
+class CheckLayers(CheckTestCase):
+    script = "check_layers.py"
 
     def test_lower_floors_and_own_folder_are_allowed(self):
         self.assert_clean("src/model/block.cc",
@@ -88,9 +67,7 @@ class CheckLayers(unittest.TestCase):
         self.assert_breach("include/heed/a.h", "#include <base/error.h>\n", "installed headers")
 
     def test_the_repository_is_clean(self):
-        result = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True,
-                                check=False)
-        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assert_repository_is_clean()
 
 
 if __name__ == "__main__":

@@ -104,6 +104,20 @@ TEST(Exchange, ErrorsAreOpenAIsObjects) {
   EXPECT_TRUE(thrown([] { throw Error(ErrorCode::invalid_argument, "no"); })["param"].is_null());
 }
 
+// A client may print them.
+TEST(Exchange, ErrorsHoldNoControlCharacters) {
+  const Json error = Json::parse(
+      error_reply(400, ErrorDetails{.message = "a\x1b[2J\u009b\n\xff", .param = "b\x1b"})
+          .body)["error"];
+  EXPECT_EQ(error["message"].get<std::string>(), "a\\x1B[2J\\u{9B}\\n\\xFF");
+  EXPECT_EQ(error["param"].get<std::string>(), "b\\x1B");
+  try {
+    throw std::runtime_error("c\x1b");
+  } catch (...) {
+    EXPECT_NE(reply_to_exception().body.find("c\\\\x1B"), std::string::npos);
+  }
+}
+
 TEST(Router, TellsItsObserverOfEveryReply) {
   std::vector<std::pair<std::string, int>> observed;
   Router router;

@@ -68,6 +68,37 @@ TEST_F(ExplorerMemory, CountsWhatInterventionsHold) {
                         shared["bytes"].get<std::int64_t>());
 }
 
+// A document of a list takes more than a hundred bytes an edge, its text and the edits 32.
+TEST_F(ExplorerMemory, HoldsListsAsText) {
+  Json edges = Json::array();
+  for (int query = 0; query < positions; ++query) {
+    for (int key = 0; key <= query; ++key) edges.push_back({query, key});
+  }
+  Json cuts = Json::array();
+  for (int head = 0; head < 3; ++head) {
+    cuts.push_back({{"kind", "cut"}, {"layer", 0}, {"head", head}, {"edges", edges}});
+  }
+  const Json made = trace(1, cuts);
+  const std::int64_t held_by_edges = made["bytes"].get<std::int64_t>() - bytes_of_one();
+  EXPECT_GE(held_by_edges, 3 * std::ssize(edges) * 24);
+  EXPECT_LE(held_by_edges, 3 * std::ssize(edges) * 36);
+  EXPECT_EQ(made["interventions"], cuts);
+  const std::string id = made["id"];
+  EXPECT_EQ(explorer_.get("/api/traces/" + id)["interventions"], cuts);
+  EXPECT_EQ(explorer_.get("/api/traces")["traces"][0]["interventions"], cuts);
+  EXPECT_EQ(explorer_.get("/api/status")["traces"][0]["interventions"], cuts);
+}
+
+// What a request takes while it is read counts before it is read.
+TEST_F(ExplorerMemory, RequestsInProgressAreCounted) {
+  std::string body = R"({"tokens":[1],"ignored":[)";
+  while (body.size() < static_cast<std::size_t>(bytes_of_one())) body += "[],";
+  body += "0]}";
+  EXPECT_EQ(explorer_.send("POST", "/api/traces", body).status, 413);
+  EXPECT_EQ(explorer_.send("POST", "/api/generate", body).status, 413);
+  EXPECT_EQ(held(), 0);
+}
+
 TEST_F(ExplorerMemory, StaysWithinItsBudget) {
   const std::int64_t budget = 6 * bytes_of_one();
   for (int i = 0; i < 200; ++i) {

@@ -92,7 +92,7 @@ Likelihood likelihood(const std::vector<std::int32_t>& tokens, std::size_t conte
 
 // The prompts of a call: lm-eval sends a batch as a list, and a batch of one string as a string.
 std::vector<Json> prompts_of(const Json& call) {
-  const Json& prompt = call["body"]["prompt"];
+  const Json prompt = call["body"]["prompt"];
   if (prompt.is_string()) return {prompt};
   return prompt.get<std::vector<Json>>();
 }
@@ -112,7 +112,7 @@ TEST(LmEval, LikelihoodsAreTheModels) {
     for (const Json& call : calls(kind)) {
       const std::vector<Json> choices = sorted_choices(answer(call));
       const std::vector<Json> prompts = prompts_of(call);
-      const Json& context_lengths = call["context_lengths"];
+      const Json context_lengths = call["context_lengths"];
       ASSERT_EQ(choices.size(), prompts.size());
       ASSERT_EQ(context_lengths.size(), prompts.size());
       for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -137,7 +137,7 @@ TEST(LmEval, LikelihoodsAreTheModels) {
 // lm-eval ranks the continuations of one context; the log holds two, the likelier first.
 TEST(LmEval, RanksContinuations) {
   const std::vector<Json> choices = sorted_choices(answer(calls("loglikelihood").front()));
-  const Json& context_lengths = calls("loglikelihood").front()["context_lengths"];
+  const Json context_lengths = calls("loglikelihood").front()["context_lengths"];
   ASSERT_GE(choices.size(), 2U);
   EXPECT_GT(parse_likelihood(choices[0], context_lengths[0]).log_probability,
             parse_likelihood(choices[1], context_lengths[1]).log_probability);

@@ -1,12 +1,16 @@
 // What interventions take from recorded passes: one replay of each, and memory that is shared.
 #include "server/explorer/recorded_values.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "base/expect_error.h"
 #include "microscope/traces/kept_pass.h"
 #include "server/exchange.h"
+#include "server/explorer/intervention_fields.h"
 #include "server/explorer/memory_budget.h"
+#include "support/process.h"
 #include "support/small_model.h"
 
 namespace heed::server {
@@ -117,14 +121,58 @@ TEST(MemoryBudget, CountsWhatItsSharesHold) {
   EXPECT_EQ(budget.held(), 0);
 }
 
-TEST(MemoryBudget, CountsTheHeapOfADocument) {
-  EXPECT_EQ(json_bytes(nullptr), 0);
-  EXPECT_EQ(json_bytes(1.5), 0);
-  const Json numbers = std::vector<double>(1000, 1.0);
-  EXPECT_GE(json_bytes(numbers), 1000 * static_cast<std::int64_t>(sizeof(Json)));
-  EXPECT_LT(json_bytes(numbers), 1100 * static_cast<std::int64_t>(sizeof(Json)));
-  EXPECT_GE(json_bytes({{"key", std::string(5000, 'x')}, {"more", numbers}}),
-            5000 + json_bytes(numbers));
+// What malloc hands out while `make` runs, above what it handed out before, at the end.
+template <class Make>
+std::int64_t allocated_by(const Make& make) {
+  const auto before = ::mallinfo2();
+  const auto made = make();
+  const auto after = ::mallinfo2();
+  (void)made;
+  return static_cast<std::int64_t>(after.uordblks + after.hblkhd) -
+         static_cast<std::int64_t>(before.uordblks + before.hblkhd);
+}
+
+TEST(MemoryBudget, CountsAtLeastWhatADocumentTakes) {
+  if (heed::testing::is_sanitized) GTEST_SKIP() << "the sanitizer allocates";
+  const auto repeated = [](const std::string& element, int count) {
+    std::string text = "[";
+    for (int i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + element;
+    return text + "]";
+  };
+  for (const std::string element :
+       {"1", "[1,2]", "[]", "{}", R"({"kind":"swap","from":"t1"})", R"("a")", "[[[]]]",
+        R"("a rather long string, which is not within its object")", R"({"a":{"b":[0]}})", "null",
+        R"("\"[[[[,,,,")"}) {
+    SCOPED_TRACE(element);
+    const std::string text = repeated(element, 20'000);
+    const std::int64_t taken =
+        static_cast<std::int64_t>(text.size()) + allocated_by([&] { return Json::parse(text); });
+    EXPECT_GE(document_bytes(text), taken);
+    EXPECT_LE(document_bytes(text), 5 * taken);
+  }
+}
+
+TEST(RequestedLists, StayInRepliesAsTheyWereRequested) {
+  const Json list =
+      Json::parse(R"([{"kind": "add", "vector": [0.1, -2e-7]}, {"é": "\"x\":null"}])");
+  const RequestedList kept = requested_list(list);
+  EXPECT_EQ(kept.size, 2U);
+  EXPECT_GE(kept.bytes(), static_cast<std::int64_t>(2 * kept.text.size()));
+  const OrderedJson document{{"text", "\"x\":null"}, {"x", nullptr}, {"y", nullptr}};
+  const Json whole = Json::parse(with_member(document, "x", kept.text));
+  EXPECT_EQ(whole["x"], list);
+  EXPECT_EQ(whole["text"], document["text"].get<std::string>());
+  EXPECT_TRUE(whole["y"].is_null());
+  EXPECT_EQ(requested_list(nullptr).text, "[]");
+  EXPECT_TRUE(requested_list(nullptr).empty());
+}
+
+TEST(RequestedLists, NamesOfPassesAreFoundInTheText) {
+  const auto names =
+      names_in(R"({"base":"t12","x":["t","tt1","t3x","p4","t5"],"t6":"\"t7\""})", 't');
+  EXPECT_THAT(names, ::testing::ElementsAre("t12", "t5", "t6"));
+  EXPECT_THAT(names_in("\"t1", 't'), ::testing::IsEmpty());
+  EXPECT_THAT(names_in("\"t99999999999999999999999999\"", 't'), ::testing::IsEmpty());
 }
 
 }  // namespace

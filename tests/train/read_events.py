@@ -5,8 +5,12 @@ heed. Exits with a message where a byte is not as they say.
 """
 
 import json
+import pathlib
 import struct
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from protobuf import fields
 
 
 def crc32c(data):
@@ -35,39 +39,6 @@ def records(data):
         assert check == masked(content), f"the record at byte {at}"
         yield content
         at += length + 16
-
-
-def number(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-def fields(data):
-    """The number, and the value, of each field of a message."""
-    at = 0
-    while at < len(data):
-        key, at = number(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = number(data, at)
-        elif kind == 1:
-            (value,) = struct.unpack_from("<d", data, at)
-            at += 8
-        elif kind == 5:
-            (value,) = struct.unpack_from("<f", data, at)
-            at += 4
-        else:
-            assert kind == 2, f"a field of kind {kind}"
-            length, at = number(data, at)
-            value = data[at:at + length]
-            at += length
-        yield key >> 3, value
 
 
 def read(path):

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.h"
 #include "cli/terminal/bar.h"
 #include "cli/terminal/text.h"
 
@@ -66,7 +67,7 @@ void ProgressLine::update(const Progress& progress, std::string_view detail) {
 
 void ProgressLine::log(std::string_view text) {
   clear();
-  write(std::string(text) + "\n");
+  write(escape_controls_in_lines(text) + "\n");
 }
 
 void ProgressLine::clear() {
@@ -90,13 +91,13 @@ std::string ProgressLine::bar_text(const Progress& progress, std::string_view de
   if (!detail.empty()) line += "  " + std::string(detail);
   line += remaining_text(progress);
   // One column stays free: some terminals wrap as soon as the last one is written.
-  return fit(line, terminal_.width - 1);
+  return fit(escape_controls(line), terminal_.width - 1);
 }
 
 std::string ProgressLine::plain_text(const Progress& progress, std::string_view detail) const {
   std::string line = progress.what + " " + counts_text(progress);
   if (!detail.empty()) line += "  " + std::string(detail);
-  return line + remaining_text(progress);
+  return escape_controls(line) + remaining_text(progress);
 }
 
 std::string ProgressLine::remaining_text(const Progress& progress) const {

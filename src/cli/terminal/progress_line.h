@@ -27,7 +27,8 @@ class ProgressLine {
   // that log files stay short.
   void update(const Progress& progress, std::string_view detail = {});
 
-  // A line that stays, above the live one.
+  // A line that stays, or several, above the live one. What files and models say is escaped, here
+  // and in update().
   void log(std::string_view text);
 
   void clear();

@@ -37,35 +37,7 @@ std::size_t bytes_within(std::string_view text, int width) {
   return position;
 }
 
-bool controls_terminal(const Utf8Character& character) {
-  const char32_t c = character.code_point;
-  const bool sets_direction =
-      c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
-  return !character.valid || c < 0x20 || (c >= 0x7F && c < 0xA0) || sets_direction;
-}
-
-std::string with_escapes(std::string_view text, std::string_view kept) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    const Utf8Character character = read_utf8(text, i);
-    const std::string_view bytes = text.substr(i, character.length);
-    i += character.length;
-    if (!controls_terminal(character) || kept.find(bytes) != std::string_view::npos) {
-      result += bytes;
-    } else if (character.code_point < 0xA0 || !character.valid) {
-      result += printable(bytes);
-    } else {
-      result += fmt::format("\\u{{{:X}}}", static_cast<std::uint32_t>(character.code_point));
-    }
-  }
-  return result;
-}
-
 }  // namespace
-
-std::string escape_controls(std::string_view text) { return with_escapes(text, ""); }
-
-std::string escape_controls_in_lines(std::string_view text) { return with_escapes(text, "\n\t"); }
 
 int display_width(std::string_view text) {
   int width = 0;

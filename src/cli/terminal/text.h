@@ -31,14 +31,6 @@ std::vector<std::string> wrap(std::string_view text, int width);
 // Formats generated text for display: every line as in printable().
 std::string printable_lines(std::string_view text);
 
-// A message or log line for a terminal: control characters, marks of writing direction and bytes
-// that are not UTF-8 as \n, \x1B or \u{202E}, so that what a file or a request holds cannot move
-// the cursor, hide text or write lines of its own. Everything else stays, backslashes included.
-std::string escape_controls(std::string_view text);
-
-// The same for text of several lines: line breaks and tabs stay.
-std::string escape_controls_in_lines(std::string_view text);
-
 // Formats a token's bytes for display: spaces as ␣, the rest as in printable().
 std::string visible(std::string_view bytes);
 

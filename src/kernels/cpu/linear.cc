@@ -126,7 +126,7 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
     return prepared_linear_forward(x, *parameters.prepared, parameters.bias, out, positions);
   }
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
-  const std::int64_t length = positions == 0 ? rows : positions;
+  const std::int64_t length = positions == 0 ? rows : (positions == decoding_step ? 1 : positions);
   if (rows == 0 || outputs == 0) return;
   if (inputs == 0 || (length <= few_rows && parameters.precision == Precision::f32)) {
     const std::int64_t at_once = inputs > inputs_together ? rows_copied : rows;

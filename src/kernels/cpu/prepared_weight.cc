@@ -218,13 +218,17 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   checks::positions(positions);
   if (rows == 0 || weight.outputs() == 0) return;
   const PreparedFormat format = format_of(weight.format());
-  const std::int64_t length = positions == 0 || format.counts_rows ? rows : positions;
-  if (length <= format.few_rows) {
+  const bool is_step = positions == decoding_step;
+  const std::int64_t length =
+      positions == 0 || format.counts_rows ? rows : (is_step ? 1 : positions);
+  const bool has_integers = weight.format() != WeightFormat::bf16;
+  // A step of decoding reads every weight once: in integers, whether prompts are refused them or
+  // not.
+  if (length <= format.few_rows || (is_step && has_integers)) {
     return multiply_panels(format, x, weight, bias.data(), out);
   }
   // f32 without bf16 instructions, where rounding x would only cost time, and where it is demanded
-  const bool in_f32 =
-      !has_bf16_products() || (weight.format() != WeightFormat::bf16 && !integers_are_allowed());
+  const bool in_f32 = !has_bf16_products() || (has_integers && !integers_are_allowed());
   multiply({.a = {.data = x.data(), .stride = weight.inputs()},
             .prepared_b = &weight,
             .c = out.data(),

@@ -168,9 +168,8 @@ void prepare_rows(const float* x, std::int64_t rows, const PanelShape& shape, fl
   quantise_rows(x, rows, shape, Panel::offset, prepared);
 }
 
-// A sequence of one position is a step of decoding, which reads every weight once.
 std::int64_t few_rows(WeightFormat format) {
-  if (!integers_are_allowed()) return 1;
+  if (!integers_are_allowed()) return 0;
   return multiplies_long_rows_in_integers(format) ? std::numeric_limits<std::int64_t>::max() : 64;
 }
 

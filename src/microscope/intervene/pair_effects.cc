@@ -56,13 +56,14 @@ class GreedyDecoder {
   std::span<const float> read(std::int32_t token) {
     const Pass pass{.first_position = cache_.length(),
                     .cache = &cache_,
+                    .projected_as = kernels::decoding_step,
                     .memory = &memory_,
                     .site = StackSite::decoder,
                     .probe = options_.probe,
                     .editor = options_.editor};
     stack_forward(model_.decoder(), {&token, Shape{1, 1}}, pass, decoder_);
     logits_ = Tensor<float>(Shape{1, model_.architecture().decoder().vocabulary_size});
-    unembed(model_.decoder(), decoder_.unembedding_in(), logits_, 1);
+    unembed(model_.decoder(), decoder_.unembedding_in(), logits_, pass.projected_positions());
     return logits_.span();
   }
 

@@ -41,7 +41,7 @@ std::string caption(const StoredTrace& trace) {
   }
   std::string line = fmt::format("Model {}, text “{}”.", trace.model().name, text);
   if (!trace.interventions.empty()) {
-    line += fmt::format(" With {} interventions.", trace.interventions.size());
+    line += fmt::format(" With {} interventions.", trace.interventions.size);
   }
   return line;
 }

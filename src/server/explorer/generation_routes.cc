@@ -28,24 +28,24 @@ SamplingOptions sampling_of(const Fields& fields, std::int64_t vocabulary) {
 // A running generation. Its steps run on the computing thread.
 class Writing {
  public:
-  // Takes the interventions out of the body.
-  Writing(State& state, Json& body, StopFlag stop) : Writing(state, Fields(body)) {
+  Writing(State& state, const Json& body, StopFlag stop) : Writing(state, Fields(body)) {
     const LoadedModel& model = *source_.model;
     const StackSpecification& config = model.gpt.config();
     const std::int64_t length = std::min(std::ssize(tokens_) + most_, config.context);
     state.traces.require_room(config, length);
-    const Json& list = body["interventions"];
+    const auto given = body.find("interventions");
+    const Json list_of_none, &list = given != body.end() ? *given : list_of_none;
     const std::size_t kept = state.traces.keep(passes_named_in(list));
     const auto take = [&](std::int64_t bytes) { state.traces.take(held_, bytes, kept); };
     state.traces.take(session_memory_, session_bytes(config, length), kept);
-    take(json_bytes(list));
+    interventions_ = requested_list(list);
+    take(interventions_.bytes());
     editor_ = read_interventions(list, {.gpt = model.gpt,
                                         .tokens = tokens_,
                                         .traces = state.traces,
                                         .last_position = config.context - 1,
                                         .take_memory = take,
                                         .stop = stop});
-    if (list.is_array()) interventions_ = std::move(body["interventions"]);
     session_.emplace(model.gpt, length);
     session_->set_editor(editor_.get());
   }
@@ -56,7 +56,8 @@ class Writing {
   std::string step() {
     const auto unread = std::span<const std::int32_t>(tokens_).subspan(
         static_cast<std::size_t>(session_->length()));
-    const std::span<const float> read = session_->feed(unread);
+    const std::span<const float> read =
+        session_->length() == 0 ? session_->feed(unread) : session_->step(unread.front());
     std::vector<float> logits(read.begin(), read.end());
     forbid_nameless(logits);
     const std::vector<Candidate> candidates = trace_candidates(logits, sampling_, tokens_);
@@ -94,8 +95,9 @@ class Writing {
                                      .held = std::move(held_)},
                                     stop)
                                .id;
-    return server_sent_event(
-        {{"finish_reason", finish_reason_}, {"trace", trace_json(state_.traces.use(id))}}, "done");
+    const OrderedJson event{{"finish_reason", finish_reason_}, {"trace", nullptr}};
+    return "event: done\ndata: " + with_member(event, "trace", trace_text(state_.traces.use(id))) +
+           "\n\n";
   }
 
  private:
@@ -153,7 +155,7 @@ class Writing {
   std::size_t prompt_length_;
   SamplingOptions sampling_;
   Sampler sampler_;
-  Json interventions_ = Json::array();
+  RequestedList interventions_;
   std::shared_ptr<Interventions> editor_;
   MemoryBudget::Share held_;  // by the two above
   MemoryBudget::Share session_memory_;
@@ -174,7 +176,10 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
 }
 
 Reply generate(State& state, const Request& request) {
-  Json body = request.json();
+  MemoryBudget::Share in_flight;
+  state.traces.take(in_flight, document_bytes(request.body),
+                    state.traces.keep(names_in(request.body, 't')));
+  const Json body = request.json();
   Fields(body).expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p",
                             "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
                             "frequency_penalty", "seed", "interventions", "top"});

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tensor/allocated_bytes.h"
 
@@ -19,7 +21,9 @@ CutEdges::Rest read_rest(const Fields& fields) {
 
 CutEdges read_cut(const Fields& fields) {
   CutEdges cut{.edges = {}, .rest = read_rest(fields)};
-  for (const Json& edge : fields.required_list("edges")) {
+  const Json& edges = fields.required_list("edges");
+  cut.edges.reserve(edges.size());
+  for (const Json& edge : edges) {
     const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
                          edge[1].is_number_integer();
     require(is_pair, ErrorCode::invalid_argument,
@@ -38,6 +42,41 @@ std::vector<std::string> passes_named_in(const Json& list) {
     if (from != each.end() && from->is_string()) ids.push_back(from->get<std::string>());
   }
   return ids;
+}
+
+std::vector<std::string> names_in(std::string_view text, char letter) {
+  const std::string begin{'"', letter};
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at)) {
+    const std::size_t name = ++at;
+    at = std::min(text.find_first_not_of("0123456789", name + 1), text.size());
+    constexpr std::size_t longest = 20;
+    if (text.substr(at).starts_with('"') && at - name <= longest) {
+      names.emplace_back(text.substr(name, at - name));
+    }
+  }
+  return names;
+}
+
+RequestedList requested_list(const Json& list) {
+  if (!list.is_array()) return {};
+  RequestedList kept{.text = list.dump(), .size = list.size()};
+  kept.text.shrink_to_fit();
+  return kept;
+}
+
+std::string with_member(const OrderedJson& document, std::string_view member,
+                        std::string_view text) {
+  // Quotes within strings are escaped, so that this is the member.
+  const std::string empty = fmt::format("\"{}\":null", member);
+  const std::string whole = json_text(document);
+  const std::size_t at = whole.find(empty);
+  check(at != std::string::npos, "the document has the member, and it is null");
+  const std::size_t value = at + empty.size() - std::string_view("null").size();
+  std::string result;
+  result.reserve(whole.size() + text.size());
+  result.append(whole, 0, value).append(text).append(whole, at + empty.size());
+  return result;
 }
 
 std::int64_t tensor_bytes(std::int64_t bytes) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -21,6 +22,24 @@ CutEdges read_cut(const Fields& fields);
 
 // The passes that "from" of a list of interventions names, whatever else the list holds.
 std::vector<std::string> passes_named_in(const Json& list);
+
+// The strings "t1", "t2", … (for the letter t) in a JSON text: names of passes, and perhaps others.
+std::vector<std::string> names_in(std::string_view text, char letter);
+
+// A list as it was requested, for replies: its document would take more than ten times its text.
+struct RequestedList {
+  std::string text = "[]";
+  std::size_t size = 0;
+
+  bool empty() const { return size == 0; }
+  // Counted twice: a reply copies it.
+  std::int64_t bytes() const { return 2 * static_cast<std::int64_t>(text.size()); }
+};
+RequestedList requested_list(const Json& list);
+
+// The text of a document in which `member`, null there, has the value `text`, which is JSON.
+std::string with_member(const OrderedJson& document, std::string_view member,
+                        std::string_view text);
 
 // Counts memory before it is allocated; may throw.
 using TakeMemory = std::function<void(std::int64_t bytes)>;

@@ -5,20 +5,18 @@
 #include <string>
 #include <utility>
 
+#include "base/json.h"
 #include "server/exchange.h"
 
 namespace heed::server {
 namespace {
 
-constexpr std::int64_t block_overhead = 16;  // of an allocation: its size and the rounding
-// Of a member: its key, its value, and the links of the tree.
-constexpr std::int64_t member_bytes =
-    sizeof(std::string) + sizeof(Json) + 4 * sizeof(void*) + block_overhead;
-
-std::int64_t text_bytes(const std::string& text) {
-  const bool is_inside = text.capacity() < sizeof(std::string) / 2;
-  return is_inside ? 0 : static_cast<std::int64_t>(text.capacity()) + block_overhead;
-}
+// Blocks of the allocator, rounded up: a container with the storage of its first element, the node
+// of a member, a string beside its text. Storage grows by doubling, and is copied then.
+constexpr std::int64_t container_bytes = 96;
+constexpr std::int64_t member_bytes = 128;
+constexpr std::int64_t string_bytes = 64;
+constexpr std::int64_t element_bytes = 3 * sizeof(Json);
 
 }  // namespace
 
@@ -62,29 +60,24 @@ std::string size_text(std::int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-std::int64_t json_bytes(const Json& document) {
-  std::int64_t bytes = 0;
-  switch (document.type()) {
-    case Json::value_t::object:
-      bytes = sizeof(Json::object_t) + block_overhead;
-      for (const auto& [key, value] : document.items()) {
-        bytes += member_bytes + text_bytes(key) + json_bytes(value);
-      }
-      return bytes;
-    case Json::value_t::array: {
-      const auto& elements = document.get_ref<const Json::array_t&>();
-      bytes =
-          static_cast<std::int64_t>(sizeof(Json::array_t) + sizeof(Json) * elements.capacity()) +
-          2 * block_overhead;
-      for (const Json& element : elements) bytes += json_bytes(element);
-      return bytes;
+std::int64_t document_bytes(std::string_view text) {
+  auto bytes = static_cast<std::int64_t>(2 * text.size());  // and of what strings hold
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '"':
+        if (!in_string) bytes += string_bytes;
+        in_string = !in_string;
+        break;
+      case '\\': i += in_string ? 1 : 0; break;
+      case '[':
+      case '{': bytes += in_string ? 0 : container_bytes; break;
+      case ',': bytes += in_string ? 0 : element_bytes; break;
+      case ':': bytes += in_string ? 0 : member_bytes; break;
+      default: break;
     }
-    case Json::value_t::string: {
-      const auto& text = document.get_ref<const std::string&>();
-      return static_cast<std::int64_t>(sizeof(std::string)) + block_overhead + text_bytes(text);
-    }
-    default: return 0;  // within the value itself
   }
+  return bytes;
 }
 
 }  // namespace heed::server

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-
-#include "base/json.h"
+#include <string>
+#include <string_view>
 
 namespace heed::server {
 
@@ -54,7 +54,8 @@ class MemoryBudget {
 // "24.1 MiB", for messages.
 std::string size_text(std::int64_t bytes);
 
-// Bytes of the heap that a document holds, with what the allocator adds to each block.
-std::int64_t json_bytes(const Json& document);
+// Bytes of the heap that the document of a JSON text takes at most, with what the allocator adds to
+// each block, and of the text itself. For text that is not JSON, anything.
+std::int64_t document_bytes(std::string_view text);
 
 }  // namespace heed::server

@@ -11,6 +11,8 @@
 namespace heed::server {
 namespace {
 
+constexpr const char* json_type = "application/json";
+
 std::vector<std::int32_t> source_tokens(const PairModel& model, const Fields& fields,
                                         const StoredPair* base) {
   if (fields.has("source_tokens")) {
@@ -44,8 +46,11 @@ PairTexts texts_of(const PairModel& model, const Fields& fields, const StoredPai
   return {.tokens = {std::move(source), std::move(target)}, .is_translation = false};
 }
 
-Reply make_pair_of_texts(PairState& state, const Request& request) {
-  Json body = request.json();
+PairStore::NewPair read_pair(PairState& state, const Request& request) {
+  MemoryBudget::Share in_flight;
+  state.pairs.take(in_flight, document_bytes(request.body),
+                   state.pairs.keep(names_in(request.body, 'p')));
+  const Json body = request.json();
   const Fields fields(body);
   fields.expect_only(
       {"source", "source_tokens", "target", "target_tokens", "interventions", "base"});
@@ -58,25 +63,33 @@ Reply make_pair_of_texts(PairState& state, const Request& request) {
     const Json& list = fields.required_list("interventions");
     const std::size_t kept = state.pairs.keep(passes_named_in(list));
     const auto take = [&](std::int64_t bytes) { state.pairs.take(wanted.held, bytes, kept); };
-    take(json_bytes(list));
+    wanted.interventions = requested_list(list);
+    take(wanted.interventions.bytes());
     wanted.editor = read_pair_interventions(list, {.model = *state.model,
                                                    .tokens = wanted.texts.tokens,
                                                    .pairs = state.pairs,
                                                    .take_memory = take,
                                                    .stop = request.stop});
-    wanted.interventions = std::move(body["interventions"]);
   }
-  return json_reply(pair_json(*state.model, state.pairs.add(*state.model, std::move(wanted))));
+  return wanted;
+}
+
+Reply make_pair_of_texts(PairState& state, const Request& request) {
+  PairStore::NewPair wanted = read_pair(state, request);
+  return text_reply(
+      pair_text(*state.model, state.pairs.add(*state.model, std::move(wanted))) + "\n", json_type);
 }
 
 Reply list_pairs(PairState& state, const Request&) {
-  OrderedJson list = OrderedJson::array();
-  for (const StoredPair& pair : state.pairs.all()) list.push_back(pair_json(*state.model, pair));
-  return json_reply({{"pairs", std::move(list)}});
+  std::string list;
+  for (const StoredPair& pair : state.pairs.all()) {
+    list += (list.empty() ? "" : ",") + pair_text(*state.model, pair);
+  }
+  return text_reply("{\"pairs\":[" + list + "]}\n", json_type);
 }
 
 Reply describe_pair(PairState& state, const Request& request) {
-  return json_reply(pair_json(*state.model, pair_of(state, request)));
+  return text_reply(pair_text(*state.model, pair_of(state, request)) + "\n", json_type);
 }
 
 Reply drop_pair(PairState& state, const Request& request) {

@@ -64,19 +64,21 @@ void PairStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t
   });
 }
 
-OrderedJson pair_json(const PairModel& model, const StoredPair& pair) {
+std::string pair_text(const PairModel& model, const StoredPair& pair) {
   const PairTokens& tokens = pair.pass->tokens();
   OrderedJson target = pair_text_json(model, PairSide::target, tokens.target);
   target["is_translation"] = pair.is_translation;
-  return {{"id", pair.id},
-          {"source", pair_text_json(model, PairSide::source, tokens.source)},
-          {"target", std::move(target)},
-          {"kinds", kinds_json(pair)},
-          {"interventions", OrderedJson(pair.interventions)},
-          {"base", pair.base.empty() ? OrderedJson(nullptr) : OrderedJson(pair.base)},
-          {"model", model.name},
-          {"bytes", pair.memory.bytes()},
-          {"seconds", json_number(pair.seconds)}};
+  const OrderedJson document{
+      {"id", pair.id},
+      {"source", pair_text_json(model, PairSide::source, tokens.source)},
+      {"target", std::move(target)},
+      {"kinds", kinds_json(pair)},
+      {"interventions", nullptr},
+      {"base", pair.base.empty() ? OrderedJson(nullptr) : OrderedJson(pair.base)},
+      {"model", model.name},
+      {"bytes", pair.memory.bytes()},
+      {"seconds", json_number(pair.seconds)}};
+  return with_member(document, "interventions", pair.interventions.text);
 }
 
 }  // namespace heed::server

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "engine/pair_model.h"
 #include "microscope/attention/pair_statistics.h"
+#include "server/explorer/intervention_fields.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/recently_used.h"
 
@@ -21,10 +22,10 @@ struct StoredPair {
   std::vector<TextWord> source_words;
   std::vector<TextWord> target_words;
   bool is_translation = false;
-  Json interventions = Json::array();  // as requested
-  std::string base;                    // the pair whose texts it uses; empty: none
-  double seconds = 0;                  // duration of the pass
-  MemoryBudget::Share memory{};        // of the pass and of what its interventions hold
+  RequestedList interventions{};
+  std::string base;              // the pair whose texts it uses; empty: none
+  double seconds = 0;            // duration of the pass
+  MemoryBudget::Share memory{};  // of the pass and of what its interventions hold
 
   PairWords words() const { return {source_words, target_words}; }
   const std::vector<TextWord>& query_words(PairAttentionKind kind) const {
@@ -42,7 +43,7 @@ class PairStore {
   struct NewPair {
     PairTexts texts;
     std::shared_ptr<Interventions> editor{};  // or null
-    Json interventions = Json::array();
+    RequestedList interventions{};
     MemoryBudget::Share held{};  // by the two above, as counted by take()
     std::string base{};
   };
@@ -75,6 +76,6 @@ class PairStore {
 };
 
 // {"id", "source", "target", "kinds", "interventions", "base", "model", "bytes", "seconds"}
-OrderedJson pair_json(const PairModel& model, const StoredPair& pair);
+std::string pair_text(const PairModel& model, const StoredPair& pair);
 
 }  // namespace heed::server

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "engine/token_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/traces/activation_trace.h"
@@ -15,6 +16,9 @@
 namespace heed::server {
 namespace {
 
+constexpr const char* json_type = "application/json";
+constexpr std::size_t large_body = 256 << 10;
+
 ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* base) {
   if (!fields.has("model")) return base != nullptr ? base->source : state.models.explored();
   const Fields wanted = fields.required_object("model");
@@ -23,8 +27,11 @@ ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* 
   return state.models.checkpoint(wanted.required_string("run"), wanted.required_integer("step"));
 }
 
-Reply make_trace(State& state, const Request& request) {
-  Json body = request.json();
+TraceStore::NewTrace read_trace(State& state, const Request& request) {
+  MemoryBudget::Share in_flight;
+  state.traces.take(in_flight, document_bytes(request.body),
+                    state.traces.keep(names_in(request.body, 't')));
+  const Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"text", "tokens", "interventions", "model", "base"});
   const auto base_id = fields.string("base");
@@ -49,36 +56,40 @@ Reply make_trace(State& state, const Request& request) {
     const Json& list = fields.required_list("interventions");
     const std::size_t kept = state.traces.keep(passes_named_in(list));
     const auto take = [&](std::int64_t bytes) { state.traces.take(wanted.held, bytes, kept); };
-    take(json_bytes(list));
+    wanted.interventions = requested_list(list);
+    take(wanted.interventions.bytes());
     wanted.editor = read_interventions(list, {.gpt = model.gpt,
                                               .tokens = wanted.tokens,
                                               .traces = state.traces,
                                               .last_position = std::ssize(wanted.tokens) - 1,
                                               .take_memory = take,
                                               .stop = request.stop});
-    wanted.interventions = std::move(body["interventions"]);
   }
-  const std::string id = state.traces.add(std::move(wanted), request.stop).id;
-  return json_reply(trace_json(state.traces.use(id)));
+  return wanted;
 }
 
-OrderedJson all_traces(State& state) {
-  OrderedJson list = OrderedJson::array();
-  std::vector<std::string> ids;
-  for (const StoredTrace& trace : state.traces.all()) ids.push_back(trace.id);
-  // In reverse, to preserve the order of last use.
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    list.insert(list.begin(), trace_json(state.traces.use(*id)));
+Reply make_trace(State& state, const Request& request) {
+  TraceStore::NewTrace wanted = read_trace(state, request);
+  if (request.body.size() >= large_body) return_free_memory();  // of the document, in small blocks
+  const std::string id = state.traces.add(std::move(wanted), request.stop).id;
+  return text_reply(trace_text(state.traces.use(id)) + "\n", json_type);
+}
+
+// The list of all, as JSON.
+std::string all_traces(const State& state) {
+  std::string list;
+  for (const StoredTrace& trace : state.traces.all()) {
+    list += (list.empty() ? "" : ",") + trace_text(trace);
   }
-  return list;
+  return "[" + list + "]";
 }
 
 Reply list_traces(State& state, const Request&) {
-  return json_reply({{"traces", all_traces(state)}});
+  return text_reply("{\"traces\":" + all_traces(state) + "}\n", json_type);
 }
 
 Reply describe_trace(State& state, const Request& request) {
-  return json_reply(trace_json(trace_of(state, request)));
+  return text_reply(trace_text(trace_of(state, request)) + "\n", json_type);
 }
 
 Reply drop_trace(State& state, const Request& request) {
@@ -89,11 +100,13 @@ Reply drop_trace(State& state, const Request& request) {
 Reply status(State& state, const Request&) {
   const std::chrono::duration<double> uptime =
       std::chrono::steady_clock::now() - state.context.started;
-  return json_reply({{"traces", all_traces(state)},
-                     {"trace_bytes", state.traces.bytes()},
-                     {"trace_budget", state.traces.budget()},
-                     {"uptime_seconds", uptime.count()},
-                     {"requests_processing", state.context.compute.waiting() + 1}});
+  const std::string traces = all_traces(state);
+  const OrderedJson document{{"traces", nullptr},
+                             {"trace_bytes", state.traces.bytes()},
+                             {"trace_budget", state.traces.budget()},
+                             {"uptime_seconds", uptime.count()},
+                             {"requests_processing", state.context.compute.waiting() + 1}};
+  return text_reply(with_member(document, "traces", traces) + "\n", json_type);
 }
 
 Reply take_array(State& state, const Request& request) {

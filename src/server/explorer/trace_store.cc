@@ -102,24 +102,26 @@ std::int64_t TraceStore::bytes() const {
   return budget_.held() - spare_.memory.bytes() + maps;
 }
 
-OrderedJson trace_json(StoredTrace& trace) {
+std::string trace_text(const StoredTrace& trace) {
   OrderedJson source{{"name", trace.model().name}, {"run", nullptr}, {"step", nullptr}};
   if (!trace.source.run.empty()) {
     source["run"] = trace.source.run;
     source["step"] = trace.source.step;
   }
-  return {{"id", trace.id},
-          {"tokens", tokens_json(trace.model(), trace.pass->tokens())},
-          {"words", units_json(trace.units)},
-          {"bytes", trace.bytes()},
-          {"seconds", json_number(trace.seconds)},
-          {"interventions", OrderedJson(trace.interventions)},
-          {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},
-          {"model", std::move(source)},
-          {"layers", trace.config().layers},
-          {"heads", trace.config().heads()},
-          {"levels", trace.attention->levels()},
-          {"dimensions", dimensions_json(trace.config())}};
+  const OrderedJson document{
+      {"id", trace.id},
+      {"tokens", tokens_json(trace.model(), trace.pass->tokens())},
+      {"words", units_json(trace.units)},
+      {"bytes", trace.bytes()},
+      {"seconds", json_number(trace.seconds)},
+      {"interventions", nullptr},
+      {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},
+      {"model", std::move(source)},
+      {"layers", trace.config().layers},
+      {"heads", trace.config().heads()},
+      {"levels", trace.attention->levels()},
+      {"dimensions", dimensions_json(trace.config())}};
+  return with_member(document, "interventions", trace.interventions.text);
 }
 
 }  // namespace heed::server

@@ -9,6 +9,7 @@
 #include "microscope/attention/kept_attention.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"
+#include "server/explorer/intervention_fields.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/model_pool.h"
 #include "server/explorer/recently_used.h"
@@ -20,9 +21,9 @@ struct StoredTrace {
   ChosenModel source;
   std::unique_ptr<KeptPass> pass;
   std::unique_ptr<KeptAttention> attention;
-  Json interventions = Json::array();  // as requested
-  std::string base;                    // id of the trace whose tokens it uses; empty: none
-  double seconds = 0;                  // duration of the pass
+  RequestedList interventions{};
+  std::string base;    // id of the trace whose tokens it uses; empty: none
+  double seconds = 0;  // duration of the pass
   MemoryBudget::Share pass_memory{};
   MemoryBudget::Share held{};     // by its interventions
   std::vector<TextWord> units{};  // the words and the tokens between them
@@ -41,7 +42,7 @@ class TraceStore {
     ChosenModel source;
     std::vector<std::int32_t> tokens;
     std::shared_ptr<Interventions> editor{};  // or null
-    Json interventions = Json::array();
+    RequestedList interventions{};
     MemoryBudget::Share held{};  // by the two above, as counted by take()
     std::string base{};
   };
@@ -90,6 +91,6 @@ class TraceStore {
 };
 
 // {"id", "tokens", "bytes", "seconds", "interventions", …}
-OrderedJson trace_json(StoredTrace& trace);
+std::string trace_text(const StoredTrace& trace);
 
 }  // namespace heed::server

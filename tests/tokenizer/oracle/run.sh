@@ -46,7 +46,7 @@ HEED_TEST_DATA="$data" HEED_TIKTOKEN_RECORDS="$build/records.bin" \
 
 mkdir -p published/records
 cd published
-cp "$here"/published/* "$here/random_text.mjs" .
+cp "$here"/published/* "$here/random_text.mjs" "$here/../../support/protobuf.py" .
 install
 node matrix.mjs added_matrix.json 300
 HEED_ADDED_MATRIX="$PWD/added_matrix.json" "$tests" --gtest_filter='AddedMatrix.*' --gtest_brief=1
@@ -62,7 +62,7 @@ done
 [ -n "$python" ] || skip "python3-sentencepiece is needed"
 [ -f "$data/multi30k/train.en.gz" ] || skip "no multi30k in $data (set HEED_TEST_DATA)"
 # The records take minutes: they are kept until what makes them changes.
-{ cat package-lock.json published.mjs random_text.mjs train_models.py
+{ cat package-lock.json documents.mjs published.mjs random_text.mjs train_models.py protobuf.py
   echo "${HEED_ORACLE_SHARE:-1}"; } >made-from
 if ! cmp -s made-from records/made-from; then
   rm -rf records models

@@ -8,25 +8,13 @@
 // With 0 random texts it makes tests/golden/added_matrix.json.
 import { createRequire } from "node:module";
 import fs from "node:fs";
+import { added, byteLevel, spaces, wordPiece } from "./documents.mjs";
 
 const require = createRequire(import.meta.url);
 const { Tokenizer } = require("@anush008/tokenizers");
 const [out, randomTexts] = process.argv.slice(2);
 
 const FLAGS = { l: "lstrip", r: "rstrip", w: "single_word", n: "normalized", s: "special" };
-
-function added(id, content, flags = {}) {
-  return {
-    id,
-    content,
-    single_word: false,
-    lstrip: false,
-    rstrip: false,
-    normalized: false,
-    special: false,
-    ...flags,
-  };
-}
 
 const specials = (...contents) => contents.map((content, id) => added(id, content, { special: true }));
 
@@ -49,7 +37,7 @@ function metaspace(normalizer, pre_tokenizer) {
     normalizer,
     pre_tokenizer,
     post_processor: null,
-    decoder: { type: "Metaspace", replacement: "▁", prepend_scheme: "always", split: true },
+    decoder: spaces("always", true),
     model: {
       type: "BPE",
       dropout: null,
@@ -70,10 +58,6 @@ const prepended = {
   normalizers: [{ type: "Prepend", prepend: "▁" }, replaced],
 };
 
-function spaces(prepend_scheme, split) {
-  return { type: "Metaspace", replacement: "▁", prepend_scheme, split };
-}
-
 // The letters that stand for bytes in byte-level BPE.
 function byteLetters() {
   const letters = [];
@@ -85,30 +69,12 @@ function byteLetters() {
   return letters;
 }
 
-function byteLevel(normalizer) {
-  const step = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
+function lettersOfBytes(normalizer) {
   const vocab = { "<s>": 0 };
   const merges = [];
   for (const letter of byteLetters()) vocab[letter] = Object.keys(vocab).length;
   joined(vocab, merges, [["Ġ", "t"], ["h", "e"], ["Ġt", "he"], ["c", "a"], ["Ġ", "Ġ"]]);
-  return {
-    version: "1.0",
-    added_tokens: specials("<s>"),
-    normalizer,
-    pre_tokenizer: step,
-    post_processor: null,
-    decoder: step,
-    model: {
-      type: "BPE",
-      dropout: null,
-      unk_token: null,
-      continuing_subword_prefix: "",
-      end_of_word_suffix: "",
-      fuse_unk: false,
-      vocab,
-      merges,
-    },
-  };
+  return byteLevel({ added_tokens: specials("<s>"), vocab, merges, normalizer });
 }
 
 function unigram(scheme, split) {
@@ -126,27 +92,10 @@ function unigram(scheme, split) {
 
 function bert() {
   const tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "ca", "##t", "##the", "t", "x", "<", ">", "a"];
-  return {
-    version: "1.0",
+  return wordPiece({
     added_tokens: specials("[PAD]", "[UNK]", "[CLS]", "[SEP]"),
-    normalizer: {
-      type: "BertNormalizer",
-      clean_text: true,
-      handle_chinese_chars: true,
-      strip_accents: null,
-      lowercase: true,
-    },
-    pre_tokenizer: { type: "BertPreTokenizer" },
-    post_processor: null,
-    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
-    model: {
-      type: "WordPiece",
-      unk_token: "[UNK]",
-      continuing_subword_prefix: "##",
-      max_input_chars_per_word: 100,
-      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
-    },
-  };
+    vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+  });
 }
 
 const documents = {
@@ -155,8 +104,8 @@ const documents = {
   always: metaspace(null, spaces("always", true)),
   first: metaspace(null, spaces("first", false)),
   never: metaspace(null, spaces("never", false)),
-  byte_level: byteLevel(null),
-  byte_level_nfc: byteLevel({ type: "NFC" }),
+  byte_level: lettersOfBytes(null),
+  byte_level_nfc: lettersOfBytes({ type: "NFC" }),
   unigram_always: unigram("always", true),
   unigram_first: unigram("first", false),
   bert: bert(),

@@ -16,6 +16,7 @@
 import { createRequire } from "node:module";
 import fs from "node:fs";
 import path from "node:path";
+import { added, BYTE_LEVEL, byteLevel, spaces, wordPiece } from "./documents.mjs";
 import { randomText } from "./random_text.mjs";
 
 const RANDOM_TEXTS = 114000; // more than the 100,000 to be compared: some hold disputed characters
@@ -32,40 +33,16 @@ function published(name) {
 }
 
 function gpt2() {
-  const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
   const merges = fs.readFileSync(path.join(data, "gpt2/merges.txt"), "utf8").split("\n");
   return {
-    version: "1.0",
     truncation: null,
     padding: null,
-    added_tokens: [added(50256, "<|endoftext|>", { special: true })],
-    normalizer: null,
-    pre_tokenizer: byteLevel,
-    post_processor: byteLevel,
-    decoder: byteLevel,
-    model: {
-      type: "BPE",
-      dropout: null,
-      unk_token: null,
-      continuing_subword_prefix: "",
-      end_of_word_suffix: "",
-      fuse_unk: false,
+    ...byteLevel({
+      added_tokens: [added(50256, "<|endoftext|>", { special: true })],
+      post_processor: BYTE_LEVEL,
       vocab: JSON.parse(fs.readFileSync(path.join(data, "gpt2/vocab.json"), "utf8")),
       merges: merges.filter((line) => line !== "" && !line.startsWith("#version")),
-    },
-  };
-}
-
-function added(id, content, flags = {}) {
-  return {
-    id,
-    content,
-    single_word: false,
-    lstrip: false,
-    rstrip: false,
-    normalized: false,
-    special: false,
-    ...flags,
+    }),
   };
 }
 
@@ -168,16 +145,12 @@ function llama2(change) {
 function metaspace(prepend_scheme, split) {
   return llama2((document) => {
     document.normalizer = null;
-    document.pre_tokenizer = { type: "Metaspace", replacement: "▁", prepend_scheme, split };
+    document.pre_tokenizer = spaces(prepend_scheme, split);
   });
 }
 
 function trained(name) {
   return JSON.parse(fs.readFileSync(path.join(models, `${name}.json`), "utf8"));
-}
-
-function spaces(prepend_scheme, split) {
-  return { type: "Metaspace", replacement: "▁", prepend_scheme, split };
 }
 
 // T5's: an older file, which splits at white space first; its last tokens are <extra_id_99> to 0.
@@ -248,8 +221,6 @@ function unigram({ pieces, unk_id, byte_fallback = false }, specials) {
   };
 }
 
-const BERT = { clean_text: true, handle_chinese_chars: true, strip_accents: null, lowercase: true };
-
 // The pieces of the BPE model as WordPiece has them.
 function bert(normalizer, post_processor) {
   const specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
@@ -263,21 +234,12 @@ function bert(normalizer, post_processor) {
   }
   for (const content of "注意力語é'.,!?\"#ßπвет") (add(content), add(`##${content}`));
   for (const content of ["n't", "'s", "do", "not", "##", "'"]) add(content);
-  return {
-    version: "1.0",
+  return wordPiece({
     added_tokens: specials.map((content) => added(vocab[content], content, { special: true })),
-    normalizer: { type: "BertNormalizer", ...BERT, ...normalizer },
-    pre_tokenizer: { type: "BertPreTokenizer" },
+    vocab,
+    normalizer,
     post_processor,
-    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
-    model: {
-      type: "WordPiece",
-      unk_token: "[UNK]",
-      continuing_subword_prefix: "##",
-      max_input_chars_per_word: 100,
-      vocab,
-    },
-  };
+  });
 }
 
 const CLS = template([["[CLS]", 2]], [["[SEP]", 3]]);

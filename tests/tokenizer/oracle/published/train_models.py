@@ -4,7 +4,7 @@
 Usage: train_models.py DATA OUT
   OUT/unigram.model, OUT/bpe.model, OUT/bytes.model   SentencePiece models (Unigram, BPE, with bytes)
   OUT/NAME.json   of each: {"pieces": [[text, score], ...], "charsmap": base64}
-Needs the Debian package python3-sentencepiece.
+Needs the Debian package python3-sentencepiece, and protobuf.py of tests/support beside it.
 """
 
 import base64
@@ -15,33 +15,7 @@ import sys
 
 import sentencepiece
 
-
-def varint(data, at):
-    value, shift = 0, 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
-
-
-def fields(data):
-    """The fields of a protobuf message: number, and bytes or integer."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = varint(data, at)
-        elif kind == 2:
-            size, at = varint(data, at)
-            value, at = data[at : at + size], at + size
-        else:
-            size = {1: 8, 5: 4}[kind]
-            value, at = data[at : at + size], at + size
-        yield key >> 3, value
+from protobuf import fields
 
 
 def charsmap(model):
