@@ -29,10 +29,9 @@
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
 #include "formats/model_files.h"
-#include "scoring/sentences.h"
+#include "scoring/metric.h"
 #include "train/optimizer.h"
 #include "train/pair_order.h"
-#include "train/pair_rows.h"
 
 namespace heed {
 namespace {

@@ -26,3 +26,10 @@ function(heed_embed_model target name)
   endif()
   target_sources(${target} PRIVATE ${source})
 endfunction()
+
+# The words of the microworld in two languages, which the source that reads them has in its read-only data.
+function(heed_embed_words target)
+  set(words ${PROJECT_SOURCE_DIR}/src/microworld/bilingual/words.tsv)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/microworld/bilingual/words.cc PROPERTIES
+    COMPILE_DEFINITIONS "HEED_BILINGUAL_WORDS=\"${words}\"" OBJECT_DEPENDS ${words} SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

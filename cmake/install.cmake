@@ -40,7 +40,7 @@ install(DIRECTORY include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT
 # The old tag holds for libraries of libraries too.
 set_target_properties(heed PROPERTIES INSTALL_RPATH "$ORIGIN/../${heed_library_folder}")
 target_link_options(heed PRIVATE LINKER:--disable-new-dtags)
-# pkg-config names more libraries than are used: libsentencepiece comes with the one that trains.
+# pkg-config names more libraries than are used.
 target_link_options(heed PRIVATE LINKER:--as-needed)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 if(TARGET heed_mpi)  # the program looks for it there

@@ -6,9 +6,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "download/hub_name.h"
-#include "download/hub_repository.h"
-#include "download/url.h"
+#include "download/http_client.h"
+#include "download/hub.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/index_list.h"
+#include "base/numbers.h"
 #include "engine/edits.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "train/pair_text.h"
+#include "train/pair_data.h"
 
 namespace {
 

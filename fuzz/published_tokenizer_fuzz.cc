@@ -10,11 +10,11 @@
 
 #include "heed/error.h"
 #include "tokenizer/charsmap.h"
-#include "tokenizer/joint_vocabulary.h"
 #include "tokenizer/sentence_piece_tokenizer.h"
 #include "tokenizer/small_published.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/word_piece_json.h"
+#include "tokenizer/train_byte_pair.h"
+#include "tokenizer/word_piece_tokenizer.h"
 
 namespace {
 

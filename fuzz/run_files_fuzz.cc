@@ -12,7 +12,7 @@
 #include "server/explorer/metrics_file.h"
 #include "server/explorer/runs.h"
 #include "train/run_directory.h"
-#include "train/state_shard.h"
+#include "train/training_state.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "scoring/bootstrap.h"
 #include "scoring/characters.h"
 #include "scoring/chrf.h"
-#include "scoring/sentences.h"
+#include "scoring/metric.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "heed/error.h"
 #include "tokenizer/tokenizer_files.h"
 #include "tokenizer/train_byte_pair.h"
-#include "tokenizer/word_pattern.h"
+#include "tokenizer/words.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #
 #   scripts/aarch64_root.sh FOLDER PACKAGE…
 #
-# The packages are not installed beside this machine's own, since some of them (libsentencepiece-dev) exclude the same
+# The packages are not installed beside this machine's own, since some of them exclude the same
 # package of another architecture. apt resolves and downloads them with a state of its own, and needs no privileges.
 set -euo pipefail
 

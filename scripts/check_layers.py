@@ -19,7 +19,7 @@ FLOORS = [
     {"model"},
     {"formats"},
     {"train", "generate", "microscope"},
-    {"engine"},
+    {"engine", "microworld/checks"},
     {"cli", "server"},
 ]
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
@@ -41,6 +41,12 @@ DOORS = {"server/serve.h": "cli"}
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
+def folder_of(path):
+    """The folder of a file, by its parts from src/: a folder in another may stand on a floor of its own."""
+    inner = "/".join(path[:2])
+    return inner if inner in FLOOR_OF else path[0]
+
+
 def breach(file, quote, included):
     """Why `file` (a path from the root) may not include this, or None."""
     first = included.split("/")[0]
@@ -58,7 +64,7 @@ def breach(file, quote, included):
         if first in FLOOR_OF and "/" in included:
             return "the Python module includes only installed headers (heed/...)"
         return None
-    folder = file.parts[1]
+    folder = folder_of(file.parts[1:])
     if folder not in FLOOR_OF:
         return f"src/{folder} is on no floor (see scripts/check_layers.py)"
     if quote == "<" and not (first in FLOOR_OF and "/" in included):
@@ -69,6 +75,7 @@ def breach(file, quote, included):
         return f"'{first}' is on no floor (see scripts/check_layers.py)"
     if DOORS.get(included) == folder:
         return None
+    first = folder_of(included.split("/"))
     if first == folder or FLOOR_OF[first] < FLOOR_OF[folder]:
         return None
     relation = "beside" if FLOOR_OF[first] == FLOOR_OF[folder] else "above"

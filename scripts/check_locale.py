@@ -3,7 +3,7 @@
 
 A process may set one whose decimal sign is a comma: Python's setlocale does, and so may a C++ program
 that embeds the library. What obeys it reads 0.1 as 0 and writes 0,1. src/, include/ and python/ use
-std::from_chars, std::to_chars, fmt without L, and base/decimal.h instead. Prints file:line for every
+std::from_chars, std::to_chars, fmt without L, and base/numbers.h instead. Prints file:line for every
 breach and exits with 1 if there is one.
 """
 
@@ -18,11 +18,11 @@ FORBIDDEN = [
     (re.compile(r"\bsto(?:f|d|ld)\s*\("), "std::from_chars"),
     (re.compile(r"\b(?:strto(?:f|d|ld)|atof)\s*\("), "std::from_chars"),
     (re.compile(r"\bv?f?s?n?(?:printf|scanf)\s*\("), "fmt::format, std::from_chars"),
-    (re.compile(r"\b(?:o|i)?stringstream\b"), "base/text_lines.h, fmt::format"),
+    (re.compile(r"\b(?:o|i)?stringstream\b"), "base/text.h, fmt::format"),
     (re.compile(r"\bput_money\b|\bput_time\b|\bget_time\b"), "fmt::format"),
     (re.compile(r"\b(?:is(?:alpha|alnum|digit|space|upper|lower|punct|print)|to(?:upper|lower))"
                 r"\s*\(\s*static_cast<\s*(?:unsigned char|int)\s*>|\bstd::to(?:upper|lower)\b"),
-     "base/ascii.h"),
+     "base/text.h"),
     (re.compile(r"(?<!_)\bstrftime\s*\("), "strftime_l"),
     (re.compile(r"\bsetlocale\s*\(|\blocale::global\b|\.imbue\s*\("), "no locale at all"),
 ]

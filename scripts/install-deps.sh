@@ -12,7 +12,7 @@ set -euo pipefail
 
 build=(build-essential g++ cmake ninja-build pkg-config git make
        libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
-       libutf8proc-dev libsentencepiece-dev libprotobuf-dev libboost-dev zlib1g-dev libeigen3-dev
+       libutf8proc-dev libboost-dev zlib1g-dev libeigen3-dev
        libcairo2-dev fonts-dejavu-core
        libcurl4-openssl-dev libssl-dev ca-certificates)
 python=(python3 python3-dev python3-numpy python3-pip python3-setuptools python3-wheel pybind11-dev)
@@ -21,7 +21,7 @@ tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 pyt
 # To cross-build for 64-bit ARM. The libraries of that architecture are only unpacked.
 cross=(g++-aarch64-linux-gnu cmake ninja-build pkg-config git make qemu-user)
 cross_libraries=(libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
-                 libutf8proc-dev libsentencepiece-dev libprotobuf-dev libboost-dev zlib1g-dev libeigen3-dev
+                 libutf8proc-dev libboost-dev zlib1g-dev libeigen3-dev
                  libcairo2-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev libcpp-httplib-dev)
 # Clang's own OpenMP and sanitizer runtimes are packages apart.
 analysis=(clang clang-format clang-tidy libomp-dev lld)

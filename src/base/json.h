@@ -1,14 +1,16 @@
 // JSON with heed's errors: strict parsing into nlohmann::json, and fields of an expected type.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <concepts>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "base/json_fwd.h"
+#include "heed/error.h"
 
 namespace heed {
 
@@ -34,6 +36,31 @@ concept JsonDocument = std::same_as<T, Json> || std::same_as<T, OrderedJson>;
 // What JSON is made of: a string, a vector, a map.
 template <typename T>
 concept JsonContent = std::is_class_v<T> && !JsonDocument<T>;
+
+// The functions below read values of a JSON document with their expected type. All but the first
+// throw Error{code} "<label> must be …, not <value>" for a value of another type or out of bounds.
+
+// The name of a value in error messages, and the code of the error.
+struct JsonLabel {
+  std::string text;
+  ErrorCode code = ErrorCode::corrupt_data;
+};
+
+// Returns the member `key` of an object, or null if it is absent or null or `object` is not an
+// object.
+const Json* find_json_member(const Json& object, const char* key);
+
+std::int64_t json_integer(const Json& value, const JsonLabel& label,
+                          std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max());
+double json_real(const Json& value, const JsonLabel& label,
+                 double least = std::numeric_limits<double>::lowest(),
+                 double most = std::numeric_limits<double>::max());
+bool json_boolean(const Json& value, const JsonLabel& label);
+const std::string& json_string(const Json& value, const JsonLabel& label);
+
+// Formats a value for an error message: its first 40 bytes, or the type of an array or object.
+std::string shown_json(const Json& value);
 
 }  // namespace heed
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 
 namespace heed {
 namespace {

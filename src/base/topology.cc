@@ -15,7 +15,7 @@
 
 #include "base/control_groups.h"
 #include "base/error.h"
-#include "base/index_list.h"
+#include "base/numbers.h"
 
 namespace heed {
 namespace {

@@ -1,8 +1,7 @@
-#include "chat/arithmetic.h"
+#include "chat/operators.h"
 
 #include <cmath>
 
-#include "chat/operators.h"
 #include "chat/print.h"
 
 namespace heed::chat {

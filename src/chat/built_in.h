@@ -2,9 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
-#include "chat/runtime.h"
 #include "chat/value.h"
 
 namespace heed::chat {
@@ -54,5 +54,33 @@ class Parameters {
   std::vector<std::string_view> names_;
   std::vector<const Value*> values_;
 };
+
+// What filters and methods of the same name share:
+
+// A list of (key, value) tuples.
+Value pairs_of(Runtime& runtime, const Dict& dict);
+
+// A negative count: all occurrences. Throws before the result would be too long.
+Value replaced(Runtime& runtime, const Text& text, const Text& old, const Text& replacement,
+               std::int64_t count);
+
+// item.a.b or item[0].b for "a.b" and "0.b", as the filters do that take an attribute's name.
+// `otherwise` takes the place of an attribute that is missing, unless it is null.
+Value attribute_path(Runtime& runtime, const Value& item, const Value& path,
+                     const Value* otherwise = nullptr);
+
+// The value by which elements are sorted or told apart: texts in lower case unless case counts.
+enum class Case { ignored, sensitive };
+Case case_of(const Parameters& parameters, std::size_t index);  // of a filter, by its flag
+Value sort_key(Runtime& runtime, const Value& value, Case letters);
+
+// Sorts items by their keys, of which there are as many; equal ones keep their order.
+std::vector<Value> sorted_by(Runtime& runtime, const std::vector<Value>& items,
+                             const std::vector<Value>& keys, bool reverse);
+
+// The tables that find_filter() and find_method() look into.
+std::span<const Filter> text_filters();  // of strings and numbers
+std::span<const Filter> list_filters();  // of lists and dictionaries
+std::span<const Method> text_methods();  // of strings
 
 }  // namespace heed::chat

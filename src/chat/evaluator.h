@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 
-#include "chat/runtime.h"
 #include "chat/syntax.h"
 #include "chat/value.h"
 

@@ -1,14 +1,93 @@
 // Python's two ways of formatting: "%s" % value and "{}".format(value).
+#include "chat/print.h"
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
 
-#include "chat/arithmetic.h"
-#include "chat/format_number.h"
 #include "chat/operators.h"
-#include "chat/print.h"
+#include "chat/value.h"
 
 namespace heed::chat {
 namespace {
+
+// Numbers in Python's formats.
+
+struct NumberFormat {
+  std::string fill = " ";  // one character
+  char align = '>';        // < ^ > and =, which puts the fill behind the sign; a space: not given
+  char sign = '-';         // of numbers that are not negative: + or a space; -: none
+  bool zeros = false;      // the width begins with 0
+  std::size_t width = 0;
+  char grouping = ' ';  // , or _ between thousands; a space: none
+  std::optional<std::size_t> precision{};
+  char kind = 's';  // d x X o b f F e E g G %; a space: as str() writes it
+};
+
+std::string whole_digits(std::uint64_t size, char kind) {
+  switch (kind) {
+    case 'x': return fmt::format("{:x}", size);
+    case 'X': return fmt::format("{:X}", size);
+    case 'o': return fmt::format("{:o}", size);
+    case 'b': return fmt::format("{:b}", size);
+    default: return fmt::format("{}", size);
+  }
+}
+
+std::string real_digits(double size, const NumberFormat& format) {
+  const std::size_t precision = format.precision.value_or(6);
+  switch (format.kind) {
+    case 'e': return fmt::format("{:.{}e}", size, precision);
+    case 'E': return fmt::format("{:.{}E}", size, precision);
+    case 'g': return fmt::format("{:.{}g}", size, precision);
+    case 'G': return fmt::format("{:.{}G}", size, precision);
+    case 'F': return fmt::format("{:.{}F}", size, precision);
+    case '%': return fmt::format("{:.{}f}%", size * 100, precision);
+    case ' ': return format.precision ? fmt::format("{:.{}g}", size, precision) : real_text(size);
+    default: return fmt::format("{:.{}f}", size, precision);
+  }
+}
+
+std::string grouped(const std::string& digits, char separator) {
+  std::size_t whole = 0;
+  while (whole < digits.size() && digits[whole] >= '0' && digits[whole] <= '9') ++whole;
+  std::string result;
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (i > 0 && (whole - i) % 3 == 0) result += separator;
+    result += digits[i];
+  }
+  return result + digits.substr(whole);
+}
+
+// The sign and digits of a number; the width is not applied. Throws for a kind that the number does
+// not have.
+std::string formatted_number(const Runtime& runtime, const Value& value,
+                             const NumberFormat& format) {
+  constexpr std::string_view whole_kinds = "dxXob";
+  constexpr std::string_view real_kinds = "fFeEgG%";
+  const bool is_whole = value.is_integer();
+  const bool wants_whole = whole_kinds.find(format.kind) != std::string_view::npos;
+  const bool wants_real = real_kinds.find(format.kind) != std::string_view::npos;
+  const bool takes_any = format.kind == ' ';
+  if ((!is_whole && wants_whole) || (!wants_whole && !wants_real && !takes_any)) {
+    runtime.fail("a value of type {} has no format of this kind", type_name(value));
+  }
+  const bool negative = is_whole ? value.integer() < 0 : std::signbit(value.real());
+  std::string digits;
+  if (is_whole && !wants_real) {
+    if (format.precision) runtime.fail("a whole number has no precision");
+    const auto bits = static_cast<std::uint64_t>(value.integer());
+    digits = whole_digits(negative ? -bits : bits, format.kind);
+  } else {
+    digits = real_digits(std::abs(value.real()), format);
+  }
+  if (format.grouping != ' ') digits = grouped(digits, format.grouping);
+  if (negative) return "-" + digits;
+  return (format.sign == '-' ? "" : std::string(1, format.sign)) + digits;
+}
 
 constexpr std::size_t widest = 1000;
 
@@ -341,6 +420,28 @@ Text percent_format(Runtime& runtime, const Text& format, const std::vector<Valu
 
 Text brace_format(Runtime& runtime, const Text& format, const Arguments& arguments) {
   return BraceFormatter(runtime, format, arguments).run();
+}
+
+Text padded(Runtime& runtime, const Text& text, const Padding& padding) {
+  if (padding.fill.empty() || character_size(padding.fill.bytes(), 0) != padding.fill.size()) {
+    runtime.fail("a width is filled with one character");
+  }
+  runtime.count_read(text.size());
+  const auto size = static_cast<std::int64_t>(character_count(text.bytes()));
+  if (padding.width <= size) return text;
+  const std::int64_t missing = padding.width - size;
+  runtime.require_text_size(static_cast<std::size_t>(padding.width));
+  runtime.count_bytes(text.size() + static_cast<std::size_t>(missing) * padding.fill.size());
+  // Python puts the odd one of centred text to the left where the width is odd.
+  const std::int64_t left = padding.filled == Side::left ? missing
+                            : padding.filled == Side::right
+                                ? 0
+                                : missing / 2 + (missing & padding.width & 1);
+  Text result = text.part(0, 0);
+  for (std::int64_t i = 0; i < left; ++i) result.append(padding.fill);
+  result.append(text);
+  for (std::int64_t i = left; i < missing; ++i) result.append(padding.fill);
+  return result;
 }
 
 }  // namespace heed::chat

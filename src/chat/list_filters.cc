@@ -1,8 +1,9 @@
+// Filters of lists and dictionaries: their elements, those that a filter or test chooses, and
+// groups of them.
 #include <algorithm>
 #include <array>
 
-#include "chat/collections.h"
-#include "chat/filters.h"
+#include "chat/built_in.h"
 #include "chat/operators.h"
 #include "chat/print.h"
 
@@ -152,6 +153,185 @@ Value sum_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   return sum;
 }
 
+// The arguments after the first `count`.
+Arguments remaining(const Arguments& given, std::size_t count) {
+  Arguments rest{given.positional, given.named};
+  rest.positional.erase(rest.positional.begin(),
+                        rest.positional.begin() + static_cast<std::ptrdiff_t>(count));
+  return rest;
+}
+
+// These filters take none, zero and whatever else is false for no elements.
+std::vector<Value> elements_if_true(Runtime& runtime, const Value& input) {
+  return truth(input) ? elements_of(runtime, input) : std::vector<Value>();
+}
+
+Value map_attribute(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Parameters parameters(runtime, "map", given, {"attribute", "default"});
+  List* const mapped = runtime.new_list();
+  for (const Value& item : elements_if_true(runtime, input)) {
+    mapped->items.push_back(attribute_path(runtime, item, parameters.at(0), parameters.find(1)));
+  }
+  return mapped;
+}
+
+Value map_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  if (given.positional.empty()) return map_attribute(runtime, input, given);
+  const Text* const name = given.positional[0].text();
+  if (name == nullptr) runtime.fail("'map' needs the name of a filter");
+  const Filter* const filter = find_filter(name->bytes());
+  if (filter == nullptr) {
+    runtime.fail_unsupported(fmt::format("the filter '{}'", shortened(name->bytes())));
+  }
+  const Nesting nesting(runtime);
+  const Arguments rest = remaining(given, 1);
+  List* const mapped = runtime.new_list();
+  for (const Value& item : elements_if_true(runtime, input)) {
+    mapped->items.push_back(filter->apply(runtime, item, rest));
+  }
+  return mapped;
+}
+
+// Whether an element holds: by a test that arguments name from `begin` on, or by its truth.
+class Choice {
+ public:
+  Choice(Runtime& runtime, const Arguments& given, std::size_t begin) : runtime_(runtime) {
+    if (given.positional.size() <= begin) return;
+    const Text* const name = given.positional[begin].text();
+    if (name == nullptr) runtime.fail("elements are chosen by the name of a test");
+    predicate_ = find_predicate(name->bytes());
+    if (predicate_ == nullptr) {
+      runtime.fail_unsupported(fmt::format("the test '{}'", shortened(name->bytes())));
+    }
+    arguments_ = remaining(given, begin + 1);
+  }
+
+  bool holds(const Value& value) const {
+    return predicate_ == nullptr ? truth(value) : predicate_->holds(runtime_, value, arguments_);
+  }
+
+ private:
+  Runtime& runtime_;
+  const Predicate* predicate_ = nullptr;
+  Arguments arguments_;
+};
+
+enum class Kept { holding, others };
+
+template <Kept kept>
+Value select_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Choice choice(runtime, given, 0);
+  List* const chosen = runtime.new_list();
+  for (const Value& item : elements_if_true(runtime, input)) {
+    if (choice.holds(item) == (kept == Kept::holding)) chosen->items.push_back(item);
+  }
+  return chosen;
+}
+
+template <Kept kept>
+Value select_attribute_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  if (given.positional.empty()) runtime.fail("'selectattr' needs the name of an attribute");
+  const Choice choice(runtime, given, 1);
+  List* const chosen = runtime.new_list();
+  for (const Value& item : elements_if_true(runtime, input)) {
+    const Value attribute = attribute_path(runtime, item, given.positional[0]);
+    if (choice.holds(attribute) == (kept == Kept::holding)) chosen->items.push_back(item);
+  }
+  return chosen;
+}
+
+// (grouper, list) for each value of an attribute, in the order of the values.
+Value groupby_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Parameters parameters(runtime, "groupby", given,
+                              {"attribute", "default", "case_sensitive"});
+  const std::vector<Value> items = elements_of(runtime, input);
+  const Value* const otherwise = parameters.find(1);
+  std::vector<Value> keys;
+  std::vector<Value> positions;
+  for (const Value& item : items) {
+    const Value key =
+        attribute_path(runtime, item, parameters.at(0),
+                       otherwise == nullptr || otherwise->is_none() ? nullptr : otherwise);
+    keys.push_back(sort_key(runtime, key, case_of(parameters, 2)));
+    positions.emplace_back(static_cast<std::int64_t>(positions.size()));
+  }
+  List* const groups = runtime.new_list();
+  const Value* previous = nullptr;
+  for (const Value& position : sorted_by(runtime, positions, keys, false)) {
+    const auto i = static_cast<std::size_t>(position.integer());
+    if (previous == nullptr || !equal(runtime, *previous, keys[i])) {
+      const Value grouper = attribute_path(runtime, items[i], parameters.at(0), otherwise);
+      List* const group = runtime.new_list({grouper, Value(runtime.new_list())}, ListKind::tuple);
+      group->is_group = true;
+      groups->items.emplace_back(group);
+      previous = &keys[i];
+    }
+    groups->items.back().pointer<List>()->items[1].pointer<List>()->items.push_back(items[i]);
+  }
+  return groups;
+}
+
+// Lists of so many elements each.
+Value batch_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Parameters parameters(runtime, "batch", given, {"linecount", "fill_with"});
+  parameters.at(0);
+  const std::int64_t size = parameters.integer(0, 0);
+  List* const batches = runtime.new_list();
+  List* current = nullptr;
+  for (const Value& item : elements_of(runtime, input)) {
+    // As in Jinja, a size below 1 is never reached, but 0 before anything is there.
+    if (current == nullptr || std::ssize(current->items) == size) {
+      if (current == nullptr && size == 0) batches->items.emplace_back(runtime.new_list());
+      current = runtime.new_list();
+      batches->items.emplace_back(current);
+    }
+    current->items.push_back(item);
+  }
+  const Value* const fill = parameters.find(1);
+  if (current != nullptr && fill != nullptr && !fill->is_none()) {
+    if (size > std::ssize(current->items)) {
+      runtime.count_steps(static_cast<std::size_t>(size) - current->items.size());
+      current->items.resize(static_cast<std::size_t>(size), *fill);
+    }
+  }
+  return batches;
+}
+
+// So many lists, of which the first ones have one element more.
+Value slice_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Parameters parameters(runtime, "slice", given, {"slices", "fill_with"});
+  parameters.at(0);
+  const std::int64_t count = parameters.integer(0, 0);
+  const std::vector<Value> items = elements_of(runtime, input);
+  if (count == 0) runtime.fail("'slice' needs a number of slices other than 0");
+  const std::int64_t length = std::ssize(items);
+  const Value* const fill = parameters.find(1);
+  List* const slices = runtime.new_list();
+  std::int64_t begin = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    runtime.count_steps(1);
+    const bool has_extra = i < length % count;
+    const std::int64_t end = begin + length / count + (has_extra ? 1 : 0);
+    List* const slice =
+        runtime.new_list(std::vector<Value>(items.begin() + begin, items.begin() + end));
+    if (!has_extra && fill != nullptr && !fill->is_none()) slice->items.push_back(*fill);
+    slices->items.emplace_back(slice);
+    begin = end;
+  }
+  return slices;
+}
+
+// value.name, but never the item of that name.
+Value attr_filter(Runtime& runtime, const Value& input, const Arguments& given) {
+  const Parameters parameters(runtime, "attr", given, {"name"});
+  const Value name = parameters.at(0);
+  if (input.pointer<Dict>() != nullptr &&
+      find_method(input, parameters.text(0).bytes()) == nullptr) {
+    return Value::undefined(fmt::format("'{}' of a dict", shortened(name.text()->bytes())));
+  }
+  return attribute_of(runtime, input, name.text()->bytes());
+}
+
 constexpr std::array filters_of_lists = {
     Filter{"length", length_filter},
     Filter{"count", length_filter},
@@ -169,6 +349,15 @@ constexpr std::array filters_of_lists = {
     Filter{"min", extreme_filter<Extreme::least>},
     Filter{"max", extreme_filter<Extreme::greatest>},
     Filter{"sum", sum_filter},
+    Filter{"map", map_filter},
+    Filter{"select", select_filter<Kept::holding>},
+    Filter{"reject", select_filter<Kept::others>},
+    Filter{"selectattr", select_attribute_filter<Kept::holding>},
+    Filter{"rejectattr", select_attribute_filter<Kept::others>},
+    Filter{"groupby", groupby_filter},
+    Filter{"batch", batch_filter},
+    Filter{"slice", slice_filter},
+    Filter{"attr", attr_filter},
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "chat/arithmetic.h"
 #include "chat/built_in.h"
 #include "chat/print.h"
 

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/runtime.h"
 #include "chat/syntax.h"
 #include "chat/value.h"
 
@@ -42,5 +41,10 @@ std::vector<Value> elements_of(Runtime& runtime, const Value& value);
 std::size_t length_of(Runtime& runtime, const Value& value);
 
 Value call_value(Runtime& runtime, const Value& callee, const Arguments& arguments);
+
+// + - * / // % ** of numbers, and what they mean for strings and lists. Whole numbers have 64 bits;
+// a larger result is an error.
+Value apply_arithmetic(Runtime& runtime, BinaryOperator operation, const Value& left,
+                       const Value& right);
 
 }  // namespace heed::chat

@@ -4,9 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "chat/expression_parser.h"
-#include "chat/limits.h"
-
 namespace heed::chat {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "chat/runtime.h"
 #include "chat/value.h"
 
 namespace heed::chat {
@@ -30,5 +29,22 @@ struct JsonLayout {
 };
 // As Python's json.dumps() does. Throws for a value that JSON does not have.
 Text to_json(Runtime& runtime, const Value& value, const JsonLayout& layout);
+
+struct Padding {
+  std::int64_t width = 0;
+  Side filled = Side::both;  // where the fill goes
+  Text fill = Text(" ");     // one character
+};
+
+// As str.center(), ljust() and rjust(). Throws for a fill that is not one character, and before the
+// result would be too long.
+Text padded(Runtime& runtime, const Text& text, const Padding& padding);
+
+// Python's "format" % value, where a tuple is several values; `names` are those of %(name)s.
+Text percent_format(Runtime& runtime, const Text& format, const std::vector<Value>& values,
+                    const Dict* names = nullptr);
+
+// Python's format.format(…): {0.name[key]!r:>8}.
+Text brace_format(Runtime& runtime, const Text& format, const Arguments& arguments);
 
 }  // namespace heed::chat

@@ -1,8 +1,10 @@
-// The values of a template. Lists, dictionaries and whatever else can refer to itself belong to the
-// Runtime of one rendering, and values point to them.
+// The values of a template, and the rendering that owns them: its limits, its errors, and the lists
+// and dictionaries that it makes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,10 +14,61 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
+#include "base/json.h"
+#include "base/progress.h"
 #include "chat/text.h"
 
 namespace heed::chat {
 
+struct RenderLimits {
+  std::int64_t steps = 4'000'000;  // expressions, statements, elements of lists, and bytes read
+  std::int64_t text_bytes = 256 << 20;  // of all strings that are made, kept or not
+  std::size_t output_bytes = 16 << 20;  // of the rendered text, and of any one string
+  int depth = 400;                      // nested expressions, statements and macros being evaluated
+  StopFlag stop = nullptr;              // looked at in every step: throws Error{interrupted}
+};
+
+// Bytes of text that an operation reads or writes in one step. No operation takes more than linear
+// time, so that steps bound the time of a rendering whatever its template and its messages are.
+constexpr std::size_t bytes_of_a_step = 256;
+
+// Limits of a template itself.
+constexpr std::size_t largest_template = 1 << 20;  // bytes
+constexpr int deepest_syntax = 100;                // nested expressions or statements
+constexpr std::size_t longest_date_format = 1024;  // bytes, of strftime_now()
+constexpr int deepest_value = 100;                 // lists in lists
+// Operators, attributes and calls in one tag; they nest to the left.
+constexpr int most_links = 1000;
+
+// Where in a template: for messages.
+struct Place {
+  std::string_view name;
+  int line = 0;
+};
+
+// The template is not valid Jinja.
+template <class... Args>
+[[noreturn]] void fail_syntax(Place place, fmt::format_string<Args...> message, Args&&... args) {
+  fail(ErrorCode::corrupt_data, "{}, line {}: {}", place.name, place.line,
+       fmt::format(message, std::forward<Args>(args)...));
+}
+
+// `construct` is Jinja, but outside the subset.
+[[noreturn]] inline void fail_unsupported(Place place, std::string_view construct) {
+  fail(ErrorCode::unsupported, "{}, line {}: {} is not supported in chat templates", place.name,
+       place.line, construct);
+}
+
+// Names and texts come from files: they are cut for messages, between two characters.
+inline std::string shortened(std::string_view text, std::size_t longest = 60) {
+  if (text.size() <= longest) return std::string(text);
+  while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0) == 0x80) --longest;
+  return std::string(text.substr(0, longest)) + "…";
+}
+
+// Lists, dictionaries and whatever else can refer to itself belong to the Runtime of one rendering,
+// and values point to them.
 struct List;
 class Dict;
 struct Namespace;
@@ -140,5 +193,93 @@ struct Callable {
 
 // The name of a value's type in Python, for messages.
 std::string_view type_name(const Value& value);
+
+// What the parts of an evaluation share: the memory of one rendering, its limits and the current
+// line.
+class Runtime {
+ public:
+  Runtime(const RenderLimits& limits, std::string_view name) : limits_(limits), name_(name) {}
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  Place place() const { return {name_, line_}; }
+  void set_line(int line) { line_ = line; }
+
+  // Throws Error{invalid_argument} with the name and line.
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> message, Args&&... args) const {
+    heed::fail(ErrorCode::invalid_argument, "{}, line {}: {}", name_, line_,
+               fmt::format(message, std::forward<Args>(args)...));
+  }
+  [[noreturn]] void fail_unsupported(std::string_view construct) const {
+    chat::fail_unsupported(place(), construct);
+  }
+
+  // Counts work before it is done. Throws for a limit, and once the rendering is to stop.
+  void count_steps(std::size_t steps);
+  void count_read(std::size_t bytes) { count_steps(bytes / bytes_of_a_step); }
+  void count_bytes(std::size_t bytes);  // of text that is made
+
+  // Throws if a text of so many bytes would be too long.
+  void require_text_size(std::size_t bytes) const;
+
+  // Text that becomes a value.
+  Value text(Text text);
+  Value text(std::string_view bytes) { return text(Text(bytes)); }
+
+  List* new_list(ListKind kind = ListKind::list) { return &lists_.emplace_back(List{kind, {}}); }
+  List* new_list(std::vector<Value> items, ListKind kind = ListKind::list);
+  Dict* new_dict() { return &dicts_.emplace_back(); }
+  Namespace* new_namespace() { return &namespaces_.emplace_back(); }
+  Loop* new_loop() { return &loops_.emplace_back(); }
+  Cycler* new_cycler() { return &cyclers_.emplace_back(); }
+  Callable* new_callable(std::string name, std::function<Value(const Arguments&)> call);
+
+  const RenderLimits& limits() const { return limits_; }
+
+ private:
+  friend class Nesting;
+
+  RenderLimits limits_;
+  std::string_view name_;
+  int line_ = 1;
+  std::int64_t steps_ = 0;
+  std::int64_t bytes_ = 0;
+  int depth_ = 0;
+  std::deque<List> lists_;
+  std::deque<Dict> dicts_;
+  std::deque<Namespace> namespaces_;
+  std::deque<Loop> loops_;
+  std::deque<Cycler> cyclers_;
+  std::deque<Callable> callables_;
+};
+
+// One level of evaluation, which takes a part of the stack.
+class Nesting {
+ public:
+  explicit Nesting(Runtime& runtime);
+  ~Nesting() { --runtime_.depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  Runtime& runtime_;
+};
+
+// Throws if lists and dictionaries nest deeper than they may, or contain themselves.
+void require_value_depth(const Runtime& runtime, int depth);
+
+// JSON of a conversation as values of a template.
+
+// Texts have the origin `conversation`. Throws Error{invalid_argument} for numbers beyond 64 bits
+// and for values that nest too deep.
+Value json_value(Runtime& runtime, const OrderedJson& json);
+
+// The same, but the usual roles are the template's own text.
+Value messages_value(Runtime& runtime, const OrderedJson& messages);
+
+// Puts an end mark behind the content of the last message: a letter and a space, which a template
+// that strips contents takes away. Throws Error{invalid_argument} if there is no content.
+void mark_last_content(Runtime& runtime, const Value& messages);
 
 }  // namespace heed::chat

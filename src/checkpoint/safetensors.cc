@@ -2,15 +2,63 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/threads.h"
+#include "tensor/tensor.h"
 
 namespace heed {
 namespace {
+
+static_assert(std::endian::native == std::endian::little, "files are read as they lie in memory");
+
+// Minimum number of elements for each thread.
+constexpr std::int64_t grain = 1 << 16;
+
+// Side of the square blocks of a transposition: 64 × 64 f32 are 16 KiB on each side, so that both
+// stay in the first-level cache.
+constexpr std::int64_t tile = 64;
+
+// Converts a stored element to a float; memcpy because elements in a file may be unaligned.
+template <class Stored, float (*convert)(Stored)>
+struct Reader {
+  const std::byte* data;
+
+  float operator()(std::int64_t index) const {
+    Stored stored;
+    std::memcpy(&stored, data + index * static_cast<std::int64_t>(sizeof(Stored)), sizeof(Stored));
+    return convert(stored);
+  }
+};
+
+float same(float value) { return value; }
+float narrow(double value) { return static_cast<float>(value); }
+
+// Calls `use` with the Reader for the entry's dtype.
+template <class Use>
+void with_reader(const TensorEntry& entry, Use&& use) {
+  check(
+      entry.bytes.size() == static_cast<std::size_t>(entry.shape.size()) * dtype_size(entry.dtype),
+      "a tensor entry holds the bytes of its shape");
+  const std::byte* data = entry.bytes.data();
+  switch (entry.dtype) {
+    case DType::f32: return use(Reader<float, same>{data});
+    case DType::f16: return use(Reader<std::uint16_t, f16_to_f32>{data});
+    case DType::bf16: return use(Reader<std::uint16_t, bf16_to_f32>{data});
+    case DType::f64: return use(Reader<double, narrow>{data});
+    default:
+      fail(ErrorCode::unsupported,
+           "tensor '{}' holds {} elements; weights are read from F32, F16, BF16 or F64", entry.name,
+           dtype_name(entry.dtype));
+  }
+}
 
 using enum ErrorCode;
 
@@ -146,6 +194,92 @@ void require_tiling(std::vector<Claim>& claims, std::uint64_t data_size, std::st
           "{}: the tensors end at {}, but the file goes on to {}", source, reached, data_size);
 }
 
+using enum ErrorCode;
+
+template <class T>
+constexpr DType dtype_of();
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
+template <>
+constexpr DType dtype_of<double>() {
+  return DType::f64;
+}
+template <>
+constexpr DType dtype_of<std::int8_t>() {
+  return DType::i8;
+}
+template <>
+constexpr DType dtype_of<std::uint8_t>() {
+  return DType::u8;
+}
+template <>
+constexpr DType dtype_of<std::int16_t>() {
+  return DType::i16;
+}
+template <>
+constexpr DType dtype_of<std::uint16_t>() {
+  return DType::u16;
+}
+template <>
+constexpr DType dtype_of<std::int32_t>() {
+  return DType::i32;
+}
+template <>
+constexpr DType dtype_of<std::uint32_t>() {
+  return DType::u32;
+}
+template <>
+constexpr DType dtype_of<std::int64_t>() {
+  return DType::i64;
+}
+template <>
+constexpr DType dtype_of<std::uint64_t>() {
+  return DType::u64;
+}
+
+// Rows of the transposed matrix per chunk: 1 MiB, at least one row.
+constexpr std::int64_t block_elements = 1 << 18;
+
+std::uint64_t byte_size(const OutgoingTensor& tensor) {
+  return static_cast<std::uint64_t>(tensor.shape.size()) * dtype_size(tensor.dtype);
+}
+
+// Returns the header after its length, padded so that the data starts at a multiple of 8.
+std::string header(std::span<const OutgoingTensor> tensors,
+                   const std::map<std::string, std::string>& metadata) {
+  OrderedJson description = OrderedJson::object();
+  if (!metadata.empty()) description[std::string(safetensors_metadata_key)] = metadata;
+  std::set<std::string_view> names;
+  std::uint64_t offset = 0;
+  for (const OutgoingTensor& tensor : tensors) {
+    require(!tensor.name.empty() && tensor.name != safetensors_metadata_key, invalid_argument,
+            "a tensor cannot be saved under the name '{}'", tensor.name);
+    require(names.insert(tensor.name).second, invalid_argument,
+            "two tensors to be saved have the name '{}'", tensor.name);
+    const std::uint64_t end = offset + byte_size(tensor);
+    description[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
+                                {"shape", std::vector(tensor.shape.begin(), tensor.shape.end())},
+                                {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = description.dump();
+  } catch (const OrderedJson::exception& error) {
+    fail(invalid_argument, "a name or metadata to be saved is not UTF-8 ({})", error.what());
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  require(text.size() <= safetensors_largest_header, invalid_argument,
+          "the names of {} tensors and the metadata take {} bytes; safetensors allows {}",
+          tensors.size(), text.size(), safetensors_largest_header);
+  const std::uint64_t length = text.size();
+  std::string prefix(sizeof(length), '\0');
+  std::memcpy(prefix.data(), &length, sizeof(length));
+  return prefix + text;
+}
+
 }  // namespace
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
@@ -183,6 +317,123 @@ SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, std::st
 const TensorEntry* SafetensorsFile::find(std::string_view name) const {
   const auto found = index_.find(std::string(name));
   return found == index_.end() ? nullptr : &tensors_[found->second];
+}
+
+template <class T>
+OutgoingTensor outgoing(std::string name, View<const T> elements) {
+  const auto bytes = std::as_bytes(elements.span());
+  OutgoingTensor tensor;
+  tensor.name = std::move(name);
+  tensor.dtype = dtype_of<T>();
+  tensor.shape = elements.shape();
+  tensor.produce = [bytes](const ByteSink& sink) { sink(bytes); };
+  return tensor;
+}
+
+template OutgoingTensor outgoing(std::string, View<const float>);
+template OutgoingTensor outgoing(std::string, View<const double>);
+template OutgoingTensor outgoing(std::string, View<const std::int8_t>);
+template OutgoingTensor outgoing(std::string, View<const std::uint8_t>);
+template OutgoingTensor outgoing(std::string, View<const std::int16_t>);
+template OutgoingTensor outgoing(std::string, View<const std::uint16_t>);
+template OutgoingTensor outgoing(std::string, View<const std::int32_t>);
+template OutgoingTensor outgoing(std::string, View<const std::uint32_t>);
+template OutgoingTensor outgoing(std::string, View<const std::int64_t>);
+template OutgoingTensor outgoing(std::string, View<const std::uint64_t>);
+
+OutgoingTensor outgoing_transposed(std::string name, View<const float> matrix) {
+  require(matrix.rank() == 2, invalid_argument,
+          "tensor '{}' has shape {}; only a matrix can be transposed", name, matrix.shape().text());
+  const std::int64_t rows = matrix.extent(1);  // of the file
+  const std::int64_t columns = matrix.extent(0);
+  const auto produce = [matrix, rows, columns](const ByteSink& sink) {
+    const std::int64_t step = std::clamp<std::int64_t>(
+        block_elements / std::max<std::int64_t>(columns, 1), 1, std::max<std::int64_t>(rows, 1));
+    Tensor<float> block(Shape{step, columns});
+    for (std::int64_t top = 0; top < rows; top += step) {
+      const std::int64_t height = std::min(step, rows - top);
+      // Tiles of 64 columns, so that the cache lines that a tile reads remain in the cache.
+      parallel_ranges(columns, 64, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t left = begin; left < end; left += 64) {
+          const std::int64_t right = std::min<std::int64_t>(left + 64, end);
+          for (std::int64_t row = 0; row < height; ++row) {
+            float* const to = block.data() + row * columns;
+            for (std::int64_t column = left; column < right; ++column) {
+              to[column] = matrix(column, top + row);
+            }
+          }
+        }
+      });
+      sink(std::as_bytes(block.span().first(static_cast<std::size_t>(height * columns))));
+    }
+  };
+  return {
+      .name = std::move(name), .dtype = DType::f32, .shape = {rows, columns}, .produce = produce};
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  AtomicFile file(path);
+  write_safetensors(file, tensors, metadata);
+  file.commit();
+}
+
+void write_safetensors(AtomicFile& file, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  file.write(header(tensors, metadata));
+  for (const OutgoingTensor& tensor : tensors) {
+    std::uint64_t written = 0;
+    tensor.produce([&](std::span<const std::byte> piece) {
+      file.write(piece.data(), piece.size());
+      written += piece.size();
+    });
+    check(written == byte_size(tensor), "a tensor hands over the bytes of its shape");
+  }
+}
+
+void read_as_f32(const TensorEntry& entry, View<float> out) {
+  require_shape(View<const float>(out), entry.shape,
+                fmt::format("memory for tensor '{}'", entry.name));
+  float* const to = out.span().data();
+  if (entry.dtype == DType::f32) {
+    parallel_ranges(entry.shape.size(), grain, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(to + begin, entry.bytes.data() + begin * 4,
+                  static_cast<std::size_t>(end - begin) * 4);
+    });
+    return;
+  }
+  with_reader(entry, [&](auto read) {
+    parallel_ranges(entry.shape.size(), grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = read(i);
+    });
+  });
+}
+
+void read_transposed_as_f32(const TensorEntry& entry, View<float> out) {
+  require(entry.shape.rank() == 2, ErrorCode::invalid_argument,
+          "tensor '{}' has shape {}; only a matrix can be transposed", entry.name,
+          entry.shape.text());
+  const std::int64_t rows = entry.shape[0];
+  const std::int64_t columns = entry.shape[1];
+  require_shape(View<const float>(out), Shape{columns, rows},
+                fmt::format("memory for the transpose of tensor '{}'", entry.name));
+  check(out.stride(1) == 1, "the rows of a transposed tensor are dense");
+  with_reader(entry, [&](auto read) {
+    const std::int64_t column_grain = std::max(tile, grain / std::max<std::int64_t>(rows, 1));
+    parallel_ranges(columns, column_grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t left = begin; left < end; left += tile) {
+        const std::int64_t right = std::min(left + tile, end);
+        for (std::int64_t top = 0; top < rows; top += tile) {
+          const std::int64_t bottom = std::min(top + tile, rows);
+          for (std::int64_t column = left; column < right; ++column) {
+            float* const to = out.data() + column * out.stride(0);
+            for (std::int64_t row = top; row < bottom; ++row)
+              to[row] = read(row * columns + column);
+          }
+        }
+      }
+    });
+  });
 }
 
 }  // namespace heed

@@ -2,17 +2,39 @@
 // https://huggingface.co/docs/safetensors
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/files.h"
-#include "checkpoint/tensor_entry.h"
+#include "tensor/dtype.h"
+#include "tensor/view.h"
 
 namespace heed {
+
+// A tensor of a file, and its conversion to f32.
+
+// Borrows from the file object that it was found in, which must outlive it.
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::span<const std::byte> bytes;  // shape.size() elements, little-endian, at any alignment
+};
+
+// Converts the elements of an f32, f16, bf16 or f64 tensor. `out` is contiguous and has the entry's
+// shape. Throws Error{invalid_argument} for another shape, Error{unsupported} for another dtype.
+void read_as_f32(const TensorEntry& entry, View<float> out);
+
+// Converts and transposes a matrix: entry (I, O), out (O, I), for GPT-2's Conv1D weights. `out` may
+// have a row stride; its rows must be contiguous.
+void read_transposed_as_f32(const TensorEntry& entry, View<float> out);
 
 // The largest header that the format allows, in bytes.
 inline constexpr std::size_t safetensors_largest_header = 100'000'000;
@@ -44,5 +66,40 @@ class SafetensorsFile {
   std::unordered_map<std::string, std::size_t> index_;
   std::map<std::string, std::string> metadata_;
 };
+
+// Writes safetensors files atomically, without a second copy of the tensors.
+
+// Receives the next bytes of a tensor.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+// A tensor to be written.
+struct OutgoingTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;  // in the file
+  std::function<void(const ByteSink&)>
+      produce;  // passes all bytes to the sink, in order, in chunks
+};
+
+// Borrows contiguous elements, which must remain valid until the file is written. T is float,
+// double or an integer of a DType's width; give it explicitly unless the argument is a view of
+// const elements: outgoing<float>("weight", tensor).
+template <class T>
+OutgoingTensor outgoing(std::string name, View<const T> elements);
+
+// Writes a matrix (O, I) as (I, O), the layout of GPT-2's Conv1D weights; it is transposed block by
+// block.
+OutgoingTensor outgoing_transposed(std::string name, View<const float> matrix);
+
+// Writes the tensors in the given order through AtomicFile, so that an existing file is replaced
+// only on success. Elements are aligned to their size in the file if tensors with larger elements
+// come first. Throws Error{invalid_argument} for an empty, reserved or repeated name,
+// Error{input_output} with the system's reason.
+void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+// Writes to a file that the caller commits, for example together with other files.
+void write_safetensors(AtomicFile& file, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace heed

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "base/ascii.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"

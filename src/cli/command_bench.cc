@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "base/index_list.h"
 #include "base/json.h"
+#include "base/numbers.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/commands.h"

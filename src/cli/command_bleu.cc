@@ -16,7 +16,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
 #include "scoring/chrf.h"
-#include "scoring/sentences.h"
+#include "scoring/metric.h"
 
 namespace heed::cli {
 namespace {

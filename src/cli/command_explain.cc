@@ -21,7 +21,7 @@
 #include "microscope/explain/neuron_contexts.h"
 #include "microscope/explain/singular_vectors.h"
 #include "microscope/explain/weight_processing.h"
-#include "microworld/corpus.h"
+#include "microworld/microworld.h"
 
 namespace heed::cli {
 namespace {

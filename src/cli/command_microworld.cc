@@ -24,10 +24,9 @@
 #include "engine/load_pair_model.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
-#include "microscope/microworld/evidence_check.h"
-#include "microscope/microworld/microworld_causal.h"
-#include "microscope/microworld/microworld_check.h"
-#include "microworld/corpus.h"
+#include "microworld/checks/evidence_check.h"
+#include "microworld/checks/microworld_check.h"
+#include "microworld/microworld.h"
 
 namespace heed::cli {
 namespace {

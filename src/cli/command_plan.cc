@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/quantity.h"
+#include "base/numbers.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/commands.h"

@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "base/cache_directory.h"
+#include "base/directories.h"
 #include "base/files.h"
-#include "base/index_list.h"
+#include "base/numbers.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"

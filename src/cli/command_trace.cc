@@ -5,8 +5,8 @@
 #include <limits>
 #include <memory>
 
-#include "base/index_list.h"
 #include "base/json.h"
+#include "base/numbers.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/intervention_options.h"

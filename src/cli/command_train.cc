@@ -16,7 +16,7 @@
 #include "cli/process_group.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "engine/embedded_models.h"
 #include "engine/loaded_model.h"
 #include "engine/run_sample.h"

@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 #include "cli/beam_tree_view.h"
 #include "cli/command.h"
 #include "cli/commands.h"

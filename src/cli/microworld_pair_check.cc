@@ -10,7 +10,7 @@
 #include "cli/terminal/text.h"
 #include "engine/loaded_translator.h"
 #include "engine/pair_json.h"
-#include "microscope/microworld/pair_check.h"
+#include "microworld/checks/pair_check.h"
 
 namespace heed::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
-#include "microworld/bilingual/pair_corpus.h"
+#include "microworld/bilingual/bilingual.h"
 
 namespace heed::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/index_list.h"
+#include "base/numbers.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"

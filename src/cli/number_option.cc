@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "base/index_list.h"
+#include "base/numbers.h"
 
 namespace heed::cli {
 namespace {

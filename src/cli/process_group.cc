@@ -16,7 +16,7 @@
 #include "base/threads.h"
 #include "cli/failure.h"
 #include "cli/interrupt.h"
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "comm/launch.h"
 #include "comm/watch.h"
 

@@ -24,7 +24,7 @@
 #include "cli/strict_call.h"
 #include "cli/terminal/terminal.h"
 #include "cli/wrong_call.h"
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "heed/version.h"
 
 namespace heed::cli {

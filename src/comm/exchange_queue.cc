@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "base/bf16.h"
 #include "base/error.h"
 #include "base/threads.h"
-#include "comm/terms.h"
 
 namespace heed {
 namespace {

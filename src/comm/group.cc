@@ -1,6 +1,10 @@
 #include "comm/group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <numeric>
 
 namespace heed {
@@ -21,6 +25,60 @@ std::vector<T> gather_numbers(Group& group, T value) {
   const std::vector<std::size_t> sizes(size, sizeof(T));
   group.all_gather(std::as_writable_bytes(std::span(values)), starts_of(sizes));
   return values;
+}
+
+class SingleGroup final : public Group {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  int neighbours() const override { return 1; }
+  void all_gather(std::span<std::byte>, PartStarts) override {}
+  void reduce_scatter(std::span<float>, PartStarts) override {}
+  void broadcast(std::span<std::byte>, int) override {}
+  std::shared_ptr<const Exchange> begin_all_gather(std::span<std::byte>, PartStarts) override {
+    return finished_exchange();
+  }
+  std::shared_ptr<const Exchange> begin_reduce_scatter(std::span<float>, PartStarts,
+                                                       Wire) override {
+    return finished_exchange();
+  }
+  std::shared_ptr<const Exchange> begin_shift(const Shift& shift) override {
+    check(shift.to == 0 && shift.from == 0 && shift.sent.size() == shift.received.size(),
+          "one process sends to itself what it receives");
+    std::ranges::copy(shift.sent, shift.received.begin());
+    return finished_exchange();
+  }
+  void progress() override {}
+  void wait(const Exchange&) override {}
+  double seconds() const override { return 0; }
+  [[noreturn]] void abort(int status) override { std::_Exit(status); }
+};
+
+struct Failure {
+  ErrorCode code;
+  std::string message;
+};
+
+Failure described(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::out_of_memory, "out of memory"};
+  } catch (const std::exception& error) {
+    return {ErrorCode::internal, error.what()};
+  }
+}
+
+bool is_error(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -99,6 +157,37 @@ std::string of_first(Group& group, const std::string& text) {
   std::string result = group.is_first() ? text : std::string(size, '\0');
   group.broadcast(std::as_writable_bytes(std::span(result)), 0);
   return result;
+}
+
+std::unique_ptr<Group> single_group() { return std::make_unique<SingleGroup>(); }
+
+std::string process_prefix(const Group& group, int rank) {
+  if (group.is_alone()) return "";
+  return fmt::format("process {} of {}: ", rank, group.size());
+}
+
+void agree(Group& group, const std::exception_ptr& failure) {
+  if (group.is_alone()) {
+    if (failure) std::rethrow_exception(failure);
+    return;
+  }
+  // The code as a first character.
+  std::string own;
+  if (failure) {
+    const auto [code, message] = described(failure);
+    own = static_cast<char>('a' + static_cast<int>(code)) + message;
+  }
+  const std::vector<std::string> all = gather(group, own);
+  const auto failed = [](const std::string& text) { return !text.empty(); };
+  const auto first = std::ranges::find_if(all, failed);
+  if (first == all.end()) return;
+  const bool is_everywhere =
+      std::ranges::all_of(all, [&](const auto& text) { return text == own; });
+  const auto rank = static_cast<int>(first - all.begin());
+  const bool speaks = rank == group.rank();
+  if (speaks && !is_error(failure)) std::rethrow_exception(failure);
+  throw AgreedError(static_cast<ErrorCode>(first->front() - 'a'),
+                    (is_everywhere ? "" : process_prefix(group, rank)) + first->substr(1), speaks);
 }
 
 }  // namespace heed

@@ -3,7 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -12,10 +14,72 @@
 
 #include "base/error.h"
 #include "comm/exchange_queue.h"
-#include "comm/mover.h"
 
 namespace heed {
 namespace {
+
+// Moves the exchanges of a transport on while this process computes: a transport moves bytes only
+// in calls of its functions, and the system's buffers between two processes hold too little for
+// what arrives from one call to the next.
+
+class Mover {
+ public:
+  // Borrows both. The lock is held by whoever calls functions of the transport.
+  Mover(const HeedTransport& transport, std::mutex& lock);
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+  ~Mover();
+
+  // Whether anything is under way. Called with the lock.
+  void set_busy(bool is_busy);
+
+ private:
+  void run();
+
+  const HeedTransport& transport_;
+  std::mutex& lock_;
+  std::condition_variable changed_;
+  bool is_busy_ = false;  // guarded by the lock, as is the next
+  bool is_ending_ = false;
+  std::thread thread_;
+};
+
+// Often enough for links of 10 Gbit/s, of which buffers of 1.25 MB then suffice; seldom enough
+// to take less than a hundredth of a core.
+constexpr std::chrono::microseconds interval{1000};
+
+Mover::Mover(const HeedTransport& transport, std::mutex& lock)
+    : transport_(transport), lock_(lock), thread_([this] { run(); }) {}
+
+Mover::~Mover() {
+  {
+    const std::scoped_lock hold(lock_);
+    is_ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Mover::set_busy(bool is_busy) {
+  if (is_busy == is_busy_) return;
+  is_busy_ = is_busy;
+  if (is_busy) changed_.notify_one();
+}
+
+void Mover::run() {
+  std::unique_lock hold(lock_);
+  while (!is_ending_) {
+    if (!is_busy_) {
+      changed_.wait(hold, [this] { return is_busy_ || is_ending_; });
+      continue;
+    }
+    transport_.progress();
+    hold.unlock();
+    std::this_thread::sleep_for(interval);
+    // Whoever holds it moves exchanges on.
+    while (!hold.try_lock()) std::this_thread::sleep_for(interval);
+  }
+}
 
 // Bytes that are broadcast at once: requests count in int.
 constexpr std::size_t most_broadcast = std::size_t{1} << 26;

@@ -2,13 +2,82 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
-#include "download/url.h"
+#include "base/json.h"
+#include "download/http_client.h"
 
 namespace heed {
 namespace {
+
+constexpr std::size_t longest_repository = 96;  // bytes, as on huggingface.co
+constexpr std::size_t longest_revision = 64;    // a directory's name has at most 255
+
+bool is_word_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+bool is_word(std::string_view text) {
+  const auto at_end = [](char c) { return c == '-' || c == '.'; };
+  return !text.empty() && std::ranges::all_of(text, is_word_character) && !at_end(text.front()) &&
+         !at_end(text.back()) && text.find("--") == std::string_view::npos &&
+         text.find("..") == std::string_view::npos;
+}
+
+bool is_repository(std::string_view text) {
+  if (text.size() > longest_repository) return false;
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return is_word(text);
+  return is_word(text.substr(0, slash)) && is_word(text.substr(slash + 1));
+}
+
+bool is_revision(std::string_view text) {
+  return text.size() <= longest_revision && is_safe_repository_path(text) &&
+         std::ranges::all_of(text, [](char c) { return is_word_character(c) || c == '/'; });
+}
+
+constexpr std::int64_t largest_file = std::int64_t{1} << 44;  // sums of many do not overflow
+
+ContentHash read_hash(const Json& value, HashKind kind, const std::string& label) {
+  const std::string hex = json_string(value, {label});
+  require(is_hash(kind, hex), ErrorCode::corrupt_data,
+          "{} must be a {} hash in hexadecimal digits, not {}", label, hash_kind_name(kind),
+          shown_json(value));
+  return {.kind = kind, .hex = hex};
+}
+
+const Json& hub_field(const Json& object, const char* key, const std::string& source) {
+  const Json* const value = find_json_member(object, key);
+  require(value != nullptr, ErrorCode::corrupt_data, "{}: '{}' is missing", source, key);
+  return *value;
+}
+
+HubFile read_hub_file(const Json& sibling, const std::string& source) {
+  HubFile file;
+  file.name = json_string(hub_field(sibling, "rfilename", source), {source + ": 'rfilename'"});
+  require(is_safe_repository_path(file.name), ErrorCode::corrupt_data,
+          "{}: the file name {} is refused: it leaves the repository or has control characters",
+          source, shown_json(file.name));
+  const std::string label = source + ": " + file.name + ": ";
+  if (const Json* const size = find_json_member(sibling, "size")) {
+    file.size = json_integer(*size, {label + "'size'"}, 0, largest_file);
+  }
+  if (const Json* const lfs = find_json_member(sibling, "lfs")) {
+    file.hash =
+        read_hash(hub_field(*lfs, "sha256", label + "'lfs'"), HashKind::sha256, label + "'sha256'");
+    const std::int64_t size = json_integer(hub_field(*lfs, "size", label + "'lfs'"),
+                                           {label + "'size' of 'lfs'"}, 0, largest_file);
+    require(file.size < 0 || file.size == size, ErrorCode::corrupt_data,
+            "{}'size' is {}, but that of 'lfs' is {}", label, file.size, size);
+    file.size = size;
+  } else if (const Json* const blob = find_json_member(sibling, "blobId")) {
+    file.hash = read_hash(*blob, HashKind::git_blob, label + "'blobId'");
+  }
+  return file;
+}
 
 constexpr std::size_t largest_listing = std::size_t{4} << 20;  // bytes: some 15,000 files
 
@@ -138,6 +207,76 @@ void Hub::download(const HubName& name, const std::string& commit, const HubFile
                            file.name);
                    refuse(reply, name);
                  }});
+}
+
+std::string HubName::directory_name() const {
+  std::string name = repository;
+  if (const std::size_t slash = name.find('/'); slash != std::string::npos) {
+    name.replace(slash, 1, "--");
+  }
+  return revision == HubName().revision ? name : name + "@" + escape_url_segment(revision);
+}
+
+std::optional<HubName> find_hub_name(std::string_view text) {
+  HubName name;
+  const std::size_t at = text.find('@');
+  if (at != std::string_view::npos) {
+    if (!is_revision(text.substr(at + 1))) return std::nullopt;
+    name.revision = text.substr(at + 1);
+  }
+  if (!is_repository(text.substr(0, at))) return std::nullopt;
+  name.repository = text.substr(0, at);
+  return name;
+}
+
+HubName parse_hub_name(std::string_view text) {
+  auto name = find_hub_name(text);
+  require(name.has_value(), ErrorCode::invalid_argument,
+          "{} is not the name of a model on a hub; expected NAME, ORG/NAME or ORG/NAME@REVISION, "
+          "such as gpt2",
+          shown_json(std::string(text)));
+  return *std::move(name);
+}
+
+bool is_safe_repository_path(std::string_view path) {
+  const auto is_unsafe = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '\\';
+  };
+  if (std::ranges::any_of(path, is_unsafe)) return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+const HubFile* HubRepository::find(std::string_view name) const {
+  const auto found = std::ranges::find(files, name, &HubFile::name);
+  return found == files.end() ? nullptr : &*found;
+}
+
+HubRepository parse_hub_repository(std::string_view text, const std::string& source) {
+  const Json document = parse_json(text, source);
+  HubRepository repository;
+  const Json& sha = hub_field(document, "sha", source);
+  repository.commit = json_string(sha, {source + ": 'sha'"});
+  // A commit and a blob have names of one form.
+  require(is_hash(HashKind::git_blob, repository.commit), ErrorCode::corrupt_data,
+          "{}: 'sha' must be a commit, 40 hexadecimal digits, not {}", source, shown_json(sha));
+  const Json& siblings = hub_field(document, "siblings", source);
+  require(siblings.is_array(), ErrorCode::corrupt_data, "{}: 'siblings' must be an array, not {}",
+          source, shown_json(siblings));
+  std::set<std::string_view> names;
+  repository.files.reserve(siblings.size());  // the names stay where they are
+  for (const Json& sibling : siblings) {
+    repository.files.push_back(read_hub_file(sibling, source));
+    const std::string& name = repository.files.back().name;
+    require(names.insert(name).second, ErrorCode::corrupt_data, "{}: the file {} is listed twice",
+            source, shown_json(name));
+  }
+  return repository;
 }
 
 }  // namespace heed

@@ -1,14 +1,60 @@
 // A hub of models: huggingface.co, or another server with its interface.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/content_hash.h"
 #include "download/download_file.h"
-#include "download/hub_name.h"
-#include "download/hub_repository.h"
 
 namespace heed {
+
+// Names of models on a hub: "gpt2", "ORG/NAME", each with "@REVISION" or without.
+struct HubName {
+  std::string repository;         // "gpt2" or "ORG/NAME"
+  std::string revision = "main";  // a branch, a tag or a commit
+
+  // The name of a directory for it, unlike that of any other name: "gpt2", "ORG--NAME",
+  // "ORG--NAME@REVISION".
+  std::string directory_name() const;
+};
+
+// Nothing if the text cannot be a name on a hub: words of letters, digits and -._ within 96 bytes,
+// no '-' or '.' at their ends, no "--" and no "..".
+std::optional<HubName> find_hub_name(std::string_view text);
+
+// Throws Error{invalid_argument} where find_hub_name returns nothing.
+HubName parse_hub_name(std::string_view text);
+
+// Whether a path in a repository stays in it: relative, without "..", empty parts, backslashes and
+// control characters.
+bool is_safe_repository_path(std::string_view path);
+
+// What a hub says about a revision of a repository.
+struct HubFile {
+  std::string name;  // a path in the repository, see is_safe_repository_path
+  std::int64_t size = -1;
+  ContentHash hash;
+
+  // Whether the hub gave a size and a hash.
+  bool is_verifiable() const { return size >= 0 && !hash.hex.empty(); }
+};
+
+struct HubRepository {
+  std::string commit;  // 40 hexadecimal digits
+  std::vector<HubFile> files;
+
+  const HubFile* find(std::string_view name) const;  // null when absent
+};
+
+// Reads the reply of ENDPOINT/api/models/REPOSITORY/revision/REVISION?blobs=true. Throws
+// Error{corrupt_data} where a field is missing, of another type, or names a file outside the
+// repository.
+HubRepository parse_hub_repository(std::string_view text, const std::string& source);
 
 struct HubSettings {
   std::string endpoint = "https://huggingface.co";

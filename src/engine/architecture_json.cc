@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "formats/config_fields.h"
 #include "formats/format.h"
-#include "formats/rotary_fields.h"
 
 namespace heed {
 namespace {

@@ -13,7 +13,7 @@
 #include "engine/loaded_model.h"
 #include "engine/scoped_thread_count.h"
 #include "kernels/kernels.h"
-#include "microworld/corpus.h"
+#include "microworld/microworld.h"
 #include "tensor/tensor.h"
 
 namespace heed {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/tokenizer_config.h"
-#include "formats/source_files.h"
+#include "formats/config_file.h"
 #include "formats/text_ends.h"
 
 namespace heed {

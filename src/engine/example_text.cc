@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/json_fields.h"
 
 namespace heed::examples {
 

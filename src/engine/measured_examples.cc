@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/json_fields.h"
 #include "engine/example_text.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/explain/logit_lens.h"

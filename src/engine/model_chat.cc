@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "chat/find_chat_template.h"
+#include "chat/chat_template.h"
 #include "engine/prompt_writer.h"
 
 namespace heed {

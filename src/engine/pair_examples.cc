@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/json_fields.h"
 #include "engine/example_text.h"
 #include "microscope/attention/pair_statistics.h"
 #include "microscope/intervene/alignment_cuts.h"

@@ -4,13 +4,12 @@
 #include <set>
 #include <utility>
 
-#include "base/cache_directory.h"
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/tensor_source.h"
-#include "download/partial_file.h"
+#include "download/download_file.h"
 #include "engine/embedded_models.h"
 #include "engine/pulled_models.h"
 #include "formats/model_files.h"

@@ -1,7 +1,7 @@
 #include "engine/pulled_models.h"
 
-#include "base/cache_directory.h"
-#include "download/hub_name.h"
+#include "base/directories.h"
+#include "download/hub.h"
 #include "engine/embedded_models.h"
 #include "formats/model_files.h"
 

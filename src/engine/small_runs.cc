@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/threads.h"
-#include "microworld/corpus.h"
 #include "microworld/microworld.h"
 
 namespace heed {

@@ -13,7 +13,7 @@
 #include "model/gpt.h"
 #include "model/parameter_count.h"
 #include "tensor/tensor.h"
-#include "train/automatic_precision.h"
+#include "train/settings.h"
 
 namespace heed {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "engine/model_parts.h"
 
 namespace heed {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/json_fields.h"
+#include "base/json_fwd.h"
 #include "model/architecture.h"
 
 namespace heed {
@@ -108,5 +108,12 @@ void require_config_extents(const ConfigFields& fields,
 
 // Through a decimal of seven digits, so that 1e-5F is written as 1e-05 and not 9.99999974e-06.
 double short_decimal(float value);
+
+// The fields of rotary positions, shared by the formats that have them. `context` is that of the
+// config: what a scaling begins from, unless it names another. `rope_theta` and `rope_scaling`, or
+// `rope_parameters`. Throws Error{unsupported} for a scaling that heed does not know.
+void read_rotary(const ConfigFields& fields, std::int64_t context, RotarySpecification& rotary);
+// `rope_scaling`, where there is one.
+void write_rotary_scaling(const RotarySpecification& rotary, OrderedJson& json);
 
 }  // namespace heed

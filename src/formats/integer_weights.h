@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_source.h"
 #include "kernels/prepared_weight.h"
 

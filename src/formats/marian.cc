@@ -3,7 +3,7 @@
 // norms before their branches, learned and relative positions, or none. Other programs would read
 // them as another function, so they have a type of their own. Files that call them `marian`, as
 // heed once did, are read.
-#include "formats/bart_like.h"
+#include "formats/bart.h"
 #include "model/stack.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 // MistralForCausalLM: LLaMA with a sliding window in every layer.
 #include <algorithm>
 
-#include "formats/llama_like.h"
+#include "formats/llama.h"
 
 namespace heed {
 namespace {

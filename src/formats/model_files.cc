@@ -9,11 +9,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_source.h"
 #include "formats/config_file.h"
 #include "formats/format.h"
-#include "formats/source_files.h"
 #include "formats/stored_tensors.h"
 
 namespace heed {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "formats/config_file.h"
-#include "formats/source_files.h"
 #include "model/encoder_decoder.h"
 #include "model/gpt.h"
 

@@ -1,6 +1,6 @@
 // GPTNeoXForCausalLM, the architecture of Pythia: layer norms, rotary positions on a part of each
 // head, attention and feed-forward side by side.
-#include "formats/llama_like.h"
+#include "formats/llama.h"
 #include "model/parameters.h"
 
 namespace heed {

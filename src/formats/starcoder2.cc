@@ -2,7 +2,7 @@
 // feed-forward layer as GPT-2 has them.
 #include <algorithm>
 
-#include "formats/llama_like.h"
+#include "formats/llama.h"
 
 namespace heed {
 namespace {

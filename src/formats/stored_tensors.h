@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_source.h"
 #include "formats/format.h"
 #include "formats/integer_weights.h"

@@ -10,7 +10,6 @@
 
 #include "microworld/creatures.h"
 #include "microworld/kinds.h"
-#include "microworld/lexicon.h"
 #include "microworld/phrase.h"
 #include "microworld/scenes.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "microworld/lexicon.h"
+#include "microworld/phrase.h"
 
 namespace heed::microworld {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "microworld/goods.h"
 #include "microworld/kinds.h"
-#include "microworld/lexicon.h"
 #include "microworld/phrase.h"
 
 namespace heed::microworld {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "scoring/characters.h"
-#include "scoring/ngrams.h"
+#include "scoring/metric.h"
 
 namespace heed::scoring {
 namespace {

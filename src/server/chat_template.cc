@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "chat/find_chat_template.h"
-#include "chat/limits.h"
+#include "chat/chat_template.h"
+#include "chat/value.h"
 #include "engine/prompt_writer.h"
 #include "server/fields.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/index_list.h"
+#include "base/numbers.h"
 
 namespace heed::server {
 namespace {

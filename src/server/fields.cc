@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/json_fields.h"
-#include "base/nearest_names.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "microscope/traces/point_names.h"
 
 namespace heed::server {

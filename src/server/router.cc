@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "server/fields.h"
 
 namespace heed::server {

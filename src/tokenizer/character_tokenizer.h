@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -48,5 +49,10 @@ struct CharacterTrainingOptions {
 // the byte offset where a text is not UTF-8.
 std::unique_ptr<CharacterTokenizer> train_character_tokenizer(
     std::span<const std::string_view> texts, const CharacterTrainingOptions& options = {});
+
+// The character-level tokenizer in tokenizer.json: a WordLevel model over single characters, which
+// Hugging Face's `tokenizers` reads with the same results, including errors for unknown characters.
+// `document` is a whole tokenizer.json whose model is of type WordLevel.
+std::unique_ptr<Tokenizer> read_character_json(const Json& document, std::string_view source);
 
 }  // namespace heed

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "tokenizer/base64.h"
 #include "tokenizer/json_parts.h"
 
 namespace heed {
@@ -84,6 +83,15 @@ class PrecompiledStep : public NormaliserStep {
   std::string encoded_;
   Charsmap map_;
 };
+
+// The six bits of a letter; -1 for any other character.
+int six_bits(char letter) {
+  if (letter >= 'A' && letter <= 'Z') return letter - 'A';
+  if (letter >= 'a' && letter <= 'z') return letter - 'a' + 26;
+  if (letter >= '0' && letter <= '9') return letter - '0' + 52;
+  if (letter == '+') return 62;
+  return letter == '/' ? 63 : -1;
+}
 
 }  // namespace
 
@@ -186,20 +194,39 @@ void Charsmap::check_array(std::string_view source) const {
   }
 }
 
-std::optional<std::string_view> Charsmap::replacement(std::string_view text) const {
+// Calls visit(match) for the keys that `text` begins with, the shorter ones first, until it returns
+// false.
+template <class Visit>
+void Charsmap::for_each_key(std::string_view text, Visit&& visit) const {
   std::size_t base = base_of(0);
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte == 0) break;
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    const auto byte = static_cast<unsigned char>(text[size]);
+    if (byte == 0) return;
     const std::size_t node = base ^ byte;
-    if (!is_child(node, byte)) break;
+    if (!is_child(node, byte)) return;
     base = base_of(node);
-    if (has_leaf(node)) {
-      const std::string_view rest = std::string_view(strings_).substr(value_at(base));
-      return rest.substr(0, rest.find('\0'));
-    }
+    if (!has_leaf(node)) continue;
+    const std::string_view rest = std::string_view(strings_).substr(value_at(base));
+    if (!visit(Match{size + 1, rest.substr(0, rest.find('\0'))})) return;
   }
-  return std::nullopt;
+}
+
+std::optional<std::string_view> Charsmap::replacement(std::string_view text) const {
+  std::optional<std::string_view> shortest;
+  for_each_key(text, [&](const Match& match) {
+    shortest = match.replacement;
+    return false;
+  });
+  return shortest;
+}
+
+Charsmap::Match Charsmap::longest_match(std::string_view text) const {
+  Match longest;
+  for_each_key(text, [&](const Match& match) {
+    longest = match;
+    return true;
+  });
+  return longest;
 }
 
 std::unique_ptr<const NormaliserStep> make_precompiled_step(std::string encoded,
@@ -208,6 +235,24 @@ std::unique_ptr<const NormaliserStep> make_precompiled_step(std::string encoded,
   require(bytes.has_value(), ErrorCode::corrupt_data,
           "{}: 'precompiled_charsmap' of {} characters is not base64", source, encoded.size());
   return std::make_unique<PrecompiledStep>(std::move(encoded), Charsmap(*bytes, source));
+}
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  for (std::size_t i = 0; i < text.size(); i += 4) {
+    std::uint32_t value = 0;
+    for (std::size_t j = i; j < i + 4; ++j) {
+      const int bits = j >= text.size() - padding ? 0 : six_bits(text[j]);
+      if (bits < 0) return std::nullopt;
+      value = value << 6 | static_cast<std::uint32_t>(bits);
+    }
+    for (const int shift : {16, 8, 0}) bytes.push_back(static_cast<char>(value >> shift & 0xFF));
+  }
+  bytes.resize(bytes.size() - padding);
+  return bytes;
 }
 
 }  // namespace heed

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/normaliser_steps.h"
+#include "tokenizer/normalisation.h"
 
 namespace heed {
 
@@ -23,12 +23,21 @@ class Charsmap {
   // ends, and finds replacements that are UTF-8.
   Charsmap(std::string_view bytes, std::string_view source);
 
-  // What replaces the shortest key that `text` begins with.
+  // What replaces the shortest key that `text` begins with, as Hugging Face's `tokenizers` has it.
   std::optional<std::string_view> replacement(std::string_view text) const;
+
+  // The longest key that `text` begins with, as SentencePiece has it.
+  struct Match {
+    std::size_t size = 0;  // bytes of the key; 0: none
+    std::string_view replacement;
+  };
+  Match longest_match(std::string_view text) const;
 
  private:
   void check_strings(std::string_view source) const;
   void check_array(std::string_view source) const;
+  template <class Visit>
+  void for_each_key(std::string_view text, Visit&& visit) const;
   std::size_t base_of(std::size_t node) const;
   bool is_child(std::size_t node, unsigned char byte) const;
   bool has_leaf(std::size_t node) const;
@@ -43,5 +52,8 @@ class Charsmap {
 // the map in base64.
 std::unique_ptr<const NormaliserStep> make_precompiled_step(std::string encoded,
                                                             std::string_view source);
+
+// Base64 (RFC 4648) with padding. Nothing for a text that is not base64.
+std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace heed

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/utf8.h"
 
 namespace heed {
 namespace {

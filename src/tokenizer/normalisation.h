@@ -3,9 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/utf8.h"
 
 namespace heed {
 
@@ -79,5 +83,80 @@ bool may_change_in_nfc(std::string_view text);
 // Appends the text in normalisation form C by the Unicode version of utf8proc. Bytes that are not
 // UTF-8 stay.
 void append_nfc(std::string_view text, ChangedText& result);
+
+// Appends the lower-case form of a character, as Unicode has it for a character alone.
+void append_lowercase(char32_t code_point, std::string& text);
+
+// `append(code_point, mapped)` appends to `mapped` what becomes of a character. Bytes that are not
+// UTF-8 stay.
+template <class Append>
+void map_characters(std::string_view text, ChangedText& result, Append&& append) {
+  std::size_t kept = 0;  // everything before is in `result`
+  std::string mapped;
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Character character = read_utf8(text, i);
+    const std::string_view source = text.substr(i, character.length);
+    mapped.clear();
+    if (character.valid) {
+      append(character.code_point, mapped);
+      if (mapped != source) {
+        result.keep(text.substr(kept, i - kept));
+        result.replace(source.size(), mapped);
+        kept = i + source.size();
+      }
+    }
+    i += source.size();
+  }
+  result.keep(text.substr(kept));
+}
+
+// The normaliser of a tokenizer.json as a list of steps, each of which makes a text from a text.
+class NormaliserStep {
+ public:
+  virtual ~NormaliserStep() = default;
+
+  // Appends what becomes of `text`, the whole source of `result`.
+  virtual void apply(std::string_view text, ChangedText& result) const = 0;
+
+  // As tokenizer.json has it.
+  virtual std::string json() const = 0;
+};
+
+class NormaliserSteps {
+ public:
+  NormaliserSteps() = default;
+  explicit NormaliserSteps(std::vector<std::unique_ptr<const NormaliserStep>> steps)
+      : steps_(std::move(steps)) {}
+
+  bool empty() const { return steps_.empty(); }
+  ChangedText apply(std::string_view text) const;
+
+  // A step alone, or a Sequence.
+  std::string json() const;
+
+ private:
+  std::vector<std::unique_ptr<const NormaliserStep>> steps_;
+};
+
+// BERT's normaliser, in this order.
+struct BertNormalisation {
+  bool clean_text = true;            // drops control characters; white space becomes a space
+  bool handle_chinese_chars = true;  // puts spaces around ideographs
+  bool strip_accents = true;         // drops nonspacing marks, with everything in form D
+  bool lowercase = true;
+};
+
+std::unique_ptr<const NormaliserStep> make_bert_step(BertNormalisation options);
+
+// Drops white space at the beginning and the end.
+std::unique_ptr<const NormaliserStep> make_strip_step(bool left, bool right);
+
+// `from`, not empty, becomes `to`.
+std::unique_ptr<const NormaliserStep> make_replace_step(std::string from, std::string to);
+
+// Two or more spaces in a row become `to`: the regular expression " {2,}".
+std::unique_ptr<const NormaliserStep> make_collapse_step(std::string to);
+
+std::unique_ptr<const NormaliserStep> make_lowercase_step();
 
 }  // namespace heed

@@ -2,20 +2,99 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <optional>
+#include <limits>
+#include <queue>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "tokenizer/charsmap.h"
-#include "tokenizer/metaspace.h"
-#include "tokenizer/protobuf_fields.h"
 #include "tokenizer/vocabulary.h"
 
 namespace heed {
 namespace {
+
+enum class WireType { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+struct ProtobufField {
+  std::uint32_t number = 0;
+  WireType type = WireType::varint;
+  std::uint64_t integer = 0;  // of varint, fixed64 and fixed32
+  std::string_view bytes;     // of bytes: a string or a message
+};
+
+// Reads the fields of a message, which is a list of numbered values.
+class ProtobufFields {
+ public:
+  // `source` names the message in errors, and both views outlive the reader.
+  ProtobufFields(std::string_view message, std::string_view source)
+      : message_(message), source_(source) {}
+
+  // False at the end. Throws Error{corrupt_data} naming the offset of what is no field, or of one
+  // that is cut off.
+  bool next(ProtobufField& field);
+
+ private:
+  std::uint64_t read_varint();
+  std::string_view read_bytes(std::uint64_t size);
+  std::uint64_t read_fixed(std::size_t size);
+
+  std::string_view message_;
+  std::string_view source_;
+  std::size_t position_ = 0;
+};
+
+std::uint64_t ProtobufFields::read_varint() {
+  const std::size_t begin = position_;
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    require(position_ < message_.size(), ErrorCode::corrupt_data,
+            "{}: the number at byte {} is cut off at byte {}", source_, begin, position_);
+    const auto byte = static_cast<unsigned char>(message_[position_++]);
+    value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) return value;
+  }
+  fail(ErrorCode::corrupt_data, "{}: the number at byte {} has more than 64 bits", source_, begin);
+}
+
+std::string_view ProtobufFields::read_bytes(std::uint64_t size) {
+  require(size <= message_.size() - position_, ErrorCode::corrupt_data,
+          "{}: a field at byte {} has {} bytes; {} are left", source_, position_, size,
+          message_.size() - position_);
+  const std::string_view bytes = message_.substr(position_, size);
+  position_ += bytes.size();
+  return bytes;
+}
+
+std::uint64_t ProtobufFields::read_fixed(std::size_t size) {
+  std::uint64_t value = 0;
+  int shift = 0;
+  for (const char byte : read_bytes(size)) {
+    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(byte)) << shift;
+    shift += 8;
+  }
+  return value;
+}
+
+bool ProtobufFields::next(ProtobufField& field) {
+  if (position_ == message_.size()) return false;
+  const std::size_t begin = position_;
+  const std::uint64_t key = read_varint();
+  constexpr std::uint64_t last_number = (1u << 29) - 1;
+  require(key >> 3 >= 1 && key >> 3 <= last_number, ErrorCode::corrupt_data,
+          "{}: field {} at byte {}; expected 1 to {}", source_, key >> 3, begin, last_number);
+  field = {.number = static_cast<std::uint32_t>(key >> 3), .type = WireType(key & 7)};
+  switch (field.type) {
+    case WireType::varint: field.integer = read_varint(); return true;
+    case WireType::fixed64: field.integer = read_fixed(8); return true;
+    case WireType::fixed32: field.integer = read_fixed(4); return true;
+    case WireType::bytes: field.bytes = read_bytes(read_varint()); return true;
+  }
+  fail(ErrorCode::corrupt_data, "{}: field {} at byte {} is of type {}; expected 0, 1, 2 or 5",
+       source_, field.number, begin, key & 7);
+}
 
 // Numbers of fields in sentencepiece_model.proto.
 constexpr std::uint32_t model_pieces = 1;
@@ -36,7 +115,6 @@ constexpr std::uint32_t normalizer_escape_whitespaces = 5;
 constexpr std::uint64_t unigram_model = 1;
 constexpr std::uint64_t bpe_model = 2;
 
-// SentencePiece's library keeps lengths in 32 bits.
 constexpr std::size_t largest_model = std::size_t{1} << 30;
 
 void expect_type(const ProtobufField& field, WireType type, const char* name,
@@ -87,6 +165,7 @@ void read_trainer(std::string_view message, SentencePieceModel& model, std::stri
       require(field.integer == unigram_model || field.integer == bpe_model, ErrorCode::unsupported,
               "{}: 'model_type' is {}; supported are {} (Unigram) and {} (BPE)", source,
               field.integer, unigram_model, bpe_model);
+      model.search = field.integer == bpe_model ? PieceSearch::bpe : PieceSearch::unigram;
     } else if (field.number == trainer_space_as_suffix) {
       require(!read_boolean(field, "treat_whitespace_as_suffix", source), ErrorCode::unsupported,
               "{}: 'treat_whitespace_as_suffix' is true; only false is supported", source);
@@ -96,16 +175,13 @@ void read_trainer(std::string_view message, SentencePieceModel& model, std::stri
   }
 }
 
-void check_map(const ProtobufField& field, std::string_view source) {
-  expect_type(field, WireType::bytes, "precompiled_charsmap", source);
-  if (!field.bytes.empty()) Charsmap(field.bytes, source);
-}
-
 void read_normalizer(std::string_view message, SentencePieceModel& model, std::string_view source) {
   ProtobufFields fields(message, source);
   for (ProtobufField field; fields.next(field);) {
-    if (field.number == normalizer_charsmap) check_map(field, source);
-    if (field.number == normalizer_dummy_prefix) {
+    if (field.number == normalizer_charsmap) {
+      expect_type(field, WireType::bytes, "precompiled_charsmap", source);
+      if (!field.bytes.empty()) model.charsmap.emplace(field.bytes, source);
+    } else if (field.number == normalizer_dummy_prefix) {
       model.add_dummy_prefix = read_boolean(field, "add_dummy_prefix", source);
     } else if (field.number == normalizer_extra_whitespaces) {
       model.remove_extra_whitespaces = read_boolean(field, "remove_extra_whitespaces", source);
@@ -116,7 +192,6 @@ void read_normalizer(std::string_view message, SentencePieceModel& model, std::s
   }
 }
 
-// What the library would refuse, or not survive.
 void check_pieces(SentencePieceModel& model, std::string_view source) {
   std::unordered_set<std::string_view> seen;
   std::optional<std::size_t> unknown;
@@ -179,6 +254,249 @@ SentencePieceModel read_sentence_piece_model(std::string_view bytes, std::string
   }
   check_pieces(model, source);
   return model;
+}
+
+SentencePieceEncoder::SentencePieceEncoder(SentencePieceModel model) : model_(std::move(model)) {
+  least_score_ = std::numeric_limits<float>::max();
+  most_score_ = std::numeric_limits<float>::min();  // and not lowest(), as the library has it
+  std::vector<std::pair<std::string_view, std::int32_t>> found, user_defined;
+  for (std::size_t i = 0; i < model_.pieces.size(); ++i) {
+    const SentencePiece& piece = model_.pieces[i];
+    const std::pair entry(std::string_view(piece.text), static_cast<std::int32_t>(i));
+    ids_.insert(entry);
+    if (piece.kind == PieceKind::normal) {
+      least_score_ = std::min(least_score_, piece.score);
+      most_score_ = std::max(most_score_, piece.score);
+    }
+    if (piece.kind == PieceKind::user_defined) user_defined.push_back(entry);
+    const bool is_found = piece.kind == PieceKind::normal ||
+                          piece.kind == PieceKind::user_defined || piece.kind == PieceKind::unused;
+    if (is_found) found.push_back(entry);
+  }
+  for (int byte = 0; byte < 256 && model_.byte_fallback; ++byte) {
+    byte_pieces_[static_cast<std::size_t>(byte)] = ids_.at(byte_token_text(byte));
+  }
+  found_ = TokenTrie(std::move(found));
+  user_defined_ = TokenTrie(std::move(user_defined));
+}
+
+// What the text begins with, and what becomes of it. Pieces of users stay as they are.
+Charsmap::Match SentencePieceEncoder::normalised_prefix(std::string_view text) const {
+  const std::size_t kept = user_defined_.longest_prefix(text).size;
+  if (kept > 0) return {kept, text.substr(0, kept)};
+  if (model_.charsmap) {
+    const Charsmap::Match match = model_.charsmap->longest_match(text);
+    if (match.size > 0) return match;
+  }
+  const Utf8Character character = read_utf8(text, 0);
+  if (!character.valid) return {1, "\uFFFD"};
+  return {character.length, text.substr(0, character.length)};
+}
+
+SentencePieceEncoder::Normalised SentencePieceEncoder::normalised(std::string_view text) const {
+  Normalised result;
+  std::size_t begin = 0;  // of what is not yet normalised
+  const auto append = [&](std::string_view bytes) {
+    result.text += bytes;
+    result.origins.resize(result.text.size(), static_cast<std::uint32_t>(begin));
+  };
+  const bool trims = model_.remove_extra_whitespaces;
+  while (trims && begin < text.size()) {
+    const Charsmap::Match match = normalised_prefix(text.substr(begin));
+    if (match.replacement != " ") break;
+    begin += match.size;
+  }
+  if (begin == text.size()) return result;
+  if (model_.add_dummy_prefix) append(metaspace_character);
+  bool after_space = trims;
+  while (begin < text.size()) {
+    const Charsmap::Match match = normalised_prefix(text.substr(begin));
+    std::string_view bytes = match.replacement;
+    while (after_space && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    if (!bytes.empty()) after_space = trims && bytes.ends_with(' ');
+    for (const char& byte : bytes) {
+      append(byte == ' ' ? metaspace_character : std::string_view(&byte, 1));
+    }
+    begin += match.size;
+  }
+  while (trims && result.text.ends_with(metaspace_character)) {
+    result.text.resize(result.text.size() - metaspace_character.size());
+    begin = result.origins[result.text.size()];
+    result.origins.resize(result.text.size());
+  }
+  result.origins.push_back(static_cast<std::uint32_t>(begin));
+  return result;
+}
+
+// Viterbi: the best way to every position, from left to right; the first of equals. Sums are in
+// single precision, and compared in double where a score is, as the library does.
+std::vector<SentencePieceEncoder::Found> SentencePieceEncoder::most_likely(
+    std::string_view text) const {
+  constexpr float unknown_penalty = 10;
+  constexpr std::size_t unreached = SIZE_MAX;
+  struct Best {
+    float score = 0;
+    std::int32_t piece = -1;
+    std::size_t begin = unreached;
+  };
+  std::vector<Best> best(text.size() + 1);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const float before = best[begin].score;
+    const std::size_t character = read_utf8(text, begin).length;
+    const auto offer = [&](std::int32_t piece, std::size_t size, double score) {
+      Best& end = best[begin + size];
+      const double sum = score + before;
+      if (end.begin != unreached && sum <= end.score) return;
+      end = {static_cast<float>(sum), piece, begin};
+    };
+    bool has_character = false;
+    found_.for_each_prefix(text.substr(begin), [&](std::int32_t piece, std::size_t size) {
+      if (is(piece, PieceKind::unused)) return;
+      const double score = is(piece, PieceKind::user_defined)
+                               ? static_cast<float>(size) * most_score_ - 0.1
+                               : model_.pieces[static_cast<std::size_t>(piece)].score;
+      offer(piece, size, score);
+      has_character = has_character || size == character;
+    });
+    if (!has_character) {
+      // In single precision.
+      const float sum = least_score_ - unknown_penalty + before;
+      Best& end = best[begin + character];
+      if (end.begin == unreached || sum > end.score) end = {sum, model_.unknown, begin};
+    }
+    begin += character;
+  }
+  std::vector<Found> path;
+  for (std::size_t end = text.size(); end > 0; end = best[end].begin) {
+    path.push_back({best[end].begin, end, best[end].piece});
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+// Characters, and pieces of users, that are merged to larger pieces: always the two neighbours
+// whose piece has the highest score, of equals the first.
+class SentencePieceEncoder::Merges {
+ public:
+  Merges(const SentencePieceEncoder& encoder, std::string_view text)
+      : encoder_(encoder), text_(text) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t whole = encoder.user_defined_.longest_prefix(text.substr(begin)).size;
+      const std::size_t size = whole > 0 ? whole : read_utf8(text, begin).length;
+      parts_.push_back(
+          {begin, size, index(parts_.size()) - 1, index(parts_.size()) + 1, whole > 0});
+      begin += size;
+    }
+    if (!parts_.empty()) parts_.back().next = -1;
+    for (std::size_t i = 1; i < parts_.size(); ++i) offer(index(i) - 1, index(i));
+  }
+
+  std::vector<Found> run() {
+    while (!offers_.empty()) {
+      const Offer best = offers_.top();
+      offers_.pop();
+      Part& left = part(best.left);
+      Part& right = part(best.right);
+      if (left.size == 0 || right.size == 0 || left.size + right.size != best.size) continue;
+      left.size = best.size;
+      left.next = right.next;
+      if (right.next >= 0) part(right.next).previous = best.left;
+      right.size = 0;
+      offer(left.previous, best.left);
+      offer(best.left, left.next);
+    }
+    std::vector<Found> found;
+    for (std::int32_t i = parts_.empty() ? -1 : 0; i >= 0; i = part(i).next) {
+      append(part(i).begin, part(i).size, found);
+    }
+    return found;
+  }
+
+ private:
+  struct Part {
+    std::size_t begin = 0;
+    std::size_t size = 0;  // 0: it has become a part of the previous one
+    std::int32_t previous = -1;
+    std::int32_t next = -1;
+    bool is_whole = false;  // never merged
+  };
+  struct Offer {
+    float score = 0;
+    std::int32_t left = 0;
+    std::int32_t right = 0;
+    std::size_t size = 0;
+
+    bool operator<(const Offer& other) const {
+      return score < other.score || (score == other.score && left > other.left);
+    }
+  };
+
+  static std::int32_t index(std::size_t i) { return static_cast<std::int32_t>(i); }
+  Part& part(std::int32_t i) { return parts_[static_cast<std::size_t>(i)]; }
+
+  void offer(std::int32_t left, std::int32_t right) {
+    if (left < 0 || right < 0 || part(left).is_whole || part(right).is_whole) return;
+    const std::size_t size = part(left).size + part(right).size;
+    const std::string_view text = text_.substr(part(left).begin, size);
+    const auto match = encoder_.found_.longest_prefix(text);
+    if (match.size != size) return;
+    offers_.push(
+        {encoder_.model_.pieces[static_cast<std::size_t>(match.id)].score, left, right, size});
+    if (encoder_.is(match.id, PieceKind::unused)) splits_[text] = part(left).size;
+  }
+
+  // Pieces that are not used become those that they were merged from.
+  void append(std::size_t begin, std::size_t size, std::vector<Found>& found) const {
+    std::vector<std::pair<std::size_t, std::size_t>> rest = {{begin, size}};
+    while (!rest.empty()) {
+      const auto [at, length] = rest.back();
+      rest.pop_back();
+      const std::string_view text = text_.substr(at, length);
+      const auto known = encoder_.ids_.find(text);
+      const std::int32_t piece =
+          known == encoder_.ids_.end() ? encoder_.model_.unknown : known->second;
+      const auto split = encoder_.is(piece, PieceKind::unused) ? splits_.find(text) : splits_.end();
+      if (split == splits_.end()) {
+        found.push_back({at, at + length, piece});
+      } else {
+        rest.emplace_back(at + split->second, length - split->second);
+        rest.emplace_back(at, split->second);
+      }
+    }
+  }
+
+  const SentencePieceEncoder& encoder_;
+  std::string_view text_;
+  std::vector<Part> parts_;
+  std::priority_queue<Offer> offers_;
+  std::unordered_map<std::string_view, std::size_t> splits_;  // where the left part ends
+};
+
+void SentencePieceEncoder::encode(std::string_view text,
+                                  const std::function<void(const Token&)>& visit) const {
+  const Normalised prepared = normalised(text);
+  const std::string_view whole = prepared.text;
+  const std::vector<Found> found =
+      model_.search == PieceSearch::unigram ? most_likely(whole) : Merges(*this, whole).run();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    Found next = found[i];
+    if (next.piece != model_.unknown) {
+      const std::string_view piece = whole.substr(next.begin, next.end - next.begin);
+      visit({next.piece, piece, prepared.origins[next.end]});
+    } else if (model_.byte_fallback) {
+      for (std::size_t j = next.begin; j < next.end; ++j) {
+        const std::int32_t piece = byte_pieces_[static_cast<unsigned char>(whole[j])];
+        const bool is_last = j + 1 == next.end;
+        visit({piece, model_.pieces[static_cast<std::size_t>(piece)].text,
+               prepared.origins[is_last ? next.end : next.begin]});
+      }
+    } else {  // those in a row are one token
+      while (i + 1 < found.size() && found[i + 1].piece == model_.unknown)
+        next.end = found[++i].end;
+      visit({next.piece, whole.substr(next.begin, next.end - next.begin),
+             prepared.origins[next.end]});
+    }
+  }
 }
 
 }  // namespace heed

@@ -1,7 +1,8 @@
-// SentencePiece models, Unigram and BPE, encoded by the library libsentencepiece.
+// SentencePiece models, Unigram and BPE, as tokenizers.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,12 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tokenizer/part_tokenizer.h"
+#include "tokenizer/piecewise.h"
 #include "tokenizer/sentence_piece_model.h"
-
-namespace sentencepiece {
-class SentencePieceProcessor;
-}
+#include "tokenizer/tokenizer.h"
 
 namespace heed {
 
@@ -40,7 +38,6 @@ class SentencePieceTokenizer : public PartTokenizer {
   // Throws Error{corrupt_data} or Error{unsupported} naming `source`: see
   // read_sentence_piece_model().
   SentencePieceTokenizer(const SentencePieceDefinition& definition, std::string_view source);
-  ~SentencePieceTokenizer() override;
 
   TokenizerKind kind() const override { return TokenizerKind::sentence_piece; }
   std::string decode(std::span<const std::int32_t> ids, DecodeOptions options = {}) const override;
@@ -55,18 +52,34 @@ class SentencePieceTokenizer : public PartTokenizer {
   SentencePieceTokenizer(SentencePieceDefinition definition, SentencePieceModel model,
                          std::string_view source);
 
-  std::int32_t id_of(std::uint32_t piece, const std::string& text) const;
+  std::int32_t id_of(const SentencePieceEncoder::Token& token) const;
 
-  SentencePieceModel model_;
+  SentencePieceEncoder encoder_;
   std::vector<std::string> tokens_;
   std::vector<TokenizerFile> files_;
   bool ids_by_text_;
   std::unordered_map<std::string_view, std::int32_t> ids_;  // of tokens_, where ids are by text
-  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
 };
 
 // The tokens of a model with its own ids. Control pieces such as </s>, and <unk>, are special.
 SentencePieceDefinition plain_definition(std::string_view model, std::string_view file_name,
                                          std::string_view source);
+
+// Tokenizers of published encoder-decoders that come with SentencePiece models: T5 and Marian.
+
+// A model alone (.model, .spm): its own ids, and nothing around a text.
+std::unique_ptr<Tokenizer> load_sentence_piece_file(const std::filesystem::path& path);
+
+// T5's spiece.model, with tokenizer_config.json and special_tokens_map.json if they are there: </s>
+// behind a text, and the tokens <extra_id_0>, <extra_id_1>, ... behind those of the model.
+std::unique_ptr<Tokenizer> load_t5(const std::filesystem::path& directory);
+
+// OPUS-MT's source.spm, target.spm, vocab.json and, where languages have vocabularies of their own,
+// target_vocab.json: </s> behind a text; tokens >>language<< are found as a whole.
+struct MarianTokenizers {
+  std::unique_ptr<Tokenizer> source;
+  std::unique_ptr<Tokenizer> target;
+};
+MarianTokenizers load_marian(const std::filesystem::path& directory);
 
 }  // namespace heed

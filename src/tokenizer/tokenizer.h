@@ -212,7 +212,7 @@ bool holds_tokenizer(const std::filesystem::path& directory);
 //   vocab.txt (BERT)
 //   vocab.json and merges.txt (GPT-2, RoBERTa and BART)
 // Of a directory, tokenizer_config.json, special_tokens_map.json and added_tokens.json count too:
-// they may name more tokens and what stands around a text (see config_tokens.h).
+// they may name more tokens and what stands around a text (see tokenizer_files.h).
 // Throws Error{not_found}, Error{corrupt_data} or, when a file asks for something that would
 // tokenize differently here, Error{unsupported}.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);

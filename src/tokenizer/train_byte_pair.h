@@ -41,4 +41,31 @@ std::unique_ptr<BytePairTokenizer> train_byte_pair_tokenizer(
     std::span<const std::filesystem::path> files, const BytePairTrainingOptions& options = {},
     const ProgressCallback& progress = {}, StopFlag stop = nullptr);
 
+// One vocabulary for the two languages of a translator, learned from texts of both.
+
+// The special tokens of a joint vocabulary; their ids are 0, 1, 2 and 3. Bytes cover every text:
+// <unk> is never the result of encode(), but published layouts expect it.
+inline constexpr std::string_view joint_special_tokens[] = {"<pad>", "<s>", "</s>", "<unk>"};
+
+struct JointVocabularyOptions {
+  std::int32_t vocabulary_size = 8000;  // in all; fewer if the texts do not yield more
+  std::int64_t min_frequency = 2;       // pairs that occur less often are not merged
+  // Their ids follow those of joint_special_tokens: "<mask>", ">>de<<".
+  std::vector<std::string> special_tokens = {};
+};
+
+// A byte-level BPE tokenizer, which is saved and loaded as every other one. Its end_of_text() is
+// </s>, which EncodeOptions::add_ending puts behind a text, its padding() <pad>, and its start()
+// <s>. Texts of both languages count alike: give the sides of a corpus as they are. Throws
+// Error{invalid_argument} for invalid options and when all texts are empty, and Error{interrupted}
+// on request.
+std::unique_ptr<BytePairTokenizer> learn_joint_vocabulary(
+    std::span<const std::string_view> texts, const JointVocabularyOptions& options = {},
+    const ProgressCallback& progress = {}, StopFlag stop = nullptr);
+
+// The same from files, each one text.
+std::unique_ptr<BytePairTokenizer> learn_joint_vocabulary(
+    std::span<const std::filesystem::path> files, const JointVocabularyOptions& options = {},
+    const ProgressCallback& progress = {}, StopFlag stop = nullptr);
+
 }  // namespace heed

@@ -11,8 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tokenizer/part_tokenizer.h"
-#include "tokenizer/token_trie.h"
+#include "base/json.h"
+#include "tokenizer/piecewise.h"
+#include "tokenizer/vocabulary.h"
 
 namespace heed {
 
@@ -62,5 +63,8 @@ class UnigramTokenizer : public PartTokenizer {
   double unknown_score_ = 0;
   std::array<std::int32_t, 256> byte_ids_{};  // -1: no token
 };
+
+// `document` is a whole tokenizer.json whose model is of type Unigram.
+std::unique_ptr<Tokenizer> read_unigram_json(const Json& document, std::string_view source);
 
 }  // namespace heed

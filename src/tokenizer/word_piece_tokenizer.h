@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/normaliser_steps.h"
-#include "tokenizer/part_tokenizer.h"
-#include "tokenizer/token_trie.h"
+#include "base/json.h"
+#include "base/tokenizer_config.h"
+#include "tokenizer/normalisation.h"
+#include "tokenizer/piecewise.h"
+#include "tokenizer/vocabulary.h"
 
 namespace heed {
 
@@ -51,5 +54,15 @@ class WordPieceTokenizer : public PartTokenizer {
   TokenTrie beginnings_;     // of words: every token as it is
   TokenTrie continuations_;  // without their prefix
 };
+
+// `document` is a whole tokenizer.json whose model is of type WordPiece.
+std::unique_ptr<Tokenizer> read_word_piece_json(const Json& document, std::string_view source);
+
+// A token a line, whose number, from 0 on, is its id. [PAD], [UNK], [CLS], [SEP] and [MASK] are
+// special, as well as what `config` says (see tokenizer_files.h), of which do_lower_case [true],
+// strip_accents [as do_lower_case] and tokenize_chinese_chars [true] count too.
+std::unique_ptr<Tokenizer> read_word_piece_lines(std::string_view text,
+                                                 const TokenizerConfig& config,
+                                                 std::string_view source);
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 #include "tokenizer/words.h"
 
+#include "base/error.h"
 #include "base/utf8.h"
 
 namespace heed {
@@ -7,6 +8,112 @@ namespace {
 
 CharacterClass class_of(const Utf8Character& character) {
   return character.valid ? character_class(character.code_point) : CharacterClass::other;
+}
+
+bool is_line_break(char byte) { return byte == '\r' || byte == '\n'; }
+
+std::size_t character_end(std::string_view text, std::size_t position) {
+  if (static_cast<unsigned char>(text[position]) < 0x80) return position + 1;
+  return position + read_utf8(text, position).length;
+}
+
+// End of the contraction at an apostrophe, in any case, or its begin where there is none. Of the
+// characters beyond ASCII only the long s, U+017F, is a letter of these in another case.
+std::size_t contraction_end(std::string_view text, std::size_t begin) {
+  constexpr std::string_view long_s = "\u017F";
+  const std::string_view rest = text.substr(begin + 1);
+  if (rest.starts_with(long_s)) return begin + 1 + long_s.size();
+  const auto lower = [&](std::size_t i) {
+    return i < rest.size() ? static_cast<char>(rest[i] | 0x20) : '\0';
+  };
+  switch (lower(0)) {
+    case 's':
+    case 't':
+    case 'm':
+    case 'd': return begin + 2;
+    case 'r':
+    case 'v': return lower(1) == 'e' ? begin + 3 : begin;
+    case 'l': return lower(1) == 'l' ? begin + 3 : begin;
+    default: return begin;
+  }
+}
+
+std::size_t number_end(std::string_view text, std::size_t position, int most_digits) {
+  for (int digit = 0; digit < most_digits && position < text.size() &&
+                      class_at(text, position) == CharacterClass::number;
+       ++digit) {
+    position = character_end(text, position);
+  }
+  return position;
+}
+
+// [^\s\p{L}\p{N}]+[\r\n]*, or with a slash among the line breaks.
+std::size_t symbols_end(std::string_view text, std::size_t position, bool slash) {
+  position = run_end(text, position, CharacterClass::other);
+  while (position < text.size() &&
+         (is_line_break(text[position]) || (slash && text[position] == '/'))) {
+    ++position;
+  }
+  return position;
+}
+
+// \s*[\r\n]+|\s+(?!\S)|\s+: through the last line break of the white space; without any, as
+// space_word_end().
+std::size_t spaces_end(std::string_view text, std::size_t begin) {
+  std::size_t after_break = begin;
+  std::size_t last = begin;  // where the last character of the run begins
+  std::size_t end = begin;
+  while (end < text.size() && class_at(text, end) == CharacterClass::space) {
+    last = end;
+    end = character_end(text, end);
+    if (is_line_break(text[last])) after_break = end;
+  }
+  if (after_break > begin) return after_break;
+  return end == text.size() || last == begin ? end : last;
+}
+
+// What both families of patterns do with a character that begins no word of letters.
+std::size_t other_word_end(std::string_view text, std::size_t begin, int most_digits, bool slash) {
+  const CharacterClass kind = class_at(text, begin);
+  if (kind == CharacterClass::number) return number_end(text, begin, most_digits);
+  if (kind == CharacterClass::other) return symbols_end(text, begin, slash);
+  if (text[begin] == ' ' && begin + 1 < text.size() &&
+      class_at(text, begin + 1) == CharacterClass::other) {
+    return symbols_end(text, begin + 1, slash);
+  }
+  return spaces_end(text, begin);
+}
+
+LetterCase case_at(std::string_view text, std::size_t position) {
+  const auto byte = static_cast<unsigned char>(text[position]);
+  if (byte >= 'a' && byte <= 'z') return LetterCase::lower;
+  if (byte >= 'A' && byte <= 'Z') return LetterCase::upper;
+  if (byte < 0x80) return LetterCase::none;
+  const Utf8Character character = read_utf8(text, position);
+  return character.valid ? letter_case(character.code_point) : LetterCase::none;
+}
+
+// End of the match of U*W+ or else of U+W* at `begin`; `begin` where neither matches.
+std::size_t cased_letters_end(std::string_view text, std::size_t begin) {
+  std::size_t end = begin;
+  std::size_t after_either = begin;  // end of the last character of the run that is in U and in W
+  LetterCase found = LetterCase::none;
+  while (end < text.size()) {
+    found = case_at(text, end);
+    if (found != LetterCase::upper && found != LetterCase::either) break;
+    end = character_end(text, end);
+    if (found == LetterCase::either) after_either = end;
+  }
+  if (end == text.size() || found != LetterCase::lower) {
+    // W+ has only what U* gives back; where that is nothing, U+ takes the whole run.
+    return after_either > begin ? after_either : end;
+  }
+  while (end < text.size()) {
+    found = case_at(text, end);
+    if (found != LetterCase::lower && found != LetterCase::either) break;
+    end = character_end(text, end);
+  }
+  return end;
 }
 
 }  // namespace
@@ -60,5 +167,104 @@ bool is_word_boundary(std::string_view text, std::size_t position) {
   }
   return true;
 }
+
+std::string_view word_pattern_text(WordPattern pattern) {
+  switch (pattern) {
+    case WordPattern::gpt2:
+      return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+    case WordPattern::llama3:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+             R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case WordPattern::qwen2:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+             R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case WordPattern::o200k:
+      return R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+             R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+             R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+             R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+             R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case WordPattern::tekken:
+      return R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+             R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+             R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case WordPattern::gpt2_digits:
+      return R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|)"
+             R"(\s+(?=\p{N})|\s+(?!\S)|\s+)";
+    case WordPattern::gpt2_numbers:
+      return R"(\p{N}+|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|)"
+             R"(\s+(?=\p{N})|\s+(?!\S)|\s+)";
+  }
+  fail(ErrorCode::internal, "word pattern {}", static_cast<int>(pattern));
+}
+
+std::optional<WordPattern> find_word_pattern(std::string_view text) {
+  for (const WordPattern pattern : word_patterns) {
+    if (word_pattern_text(pattern) == text) return pattern;
+  }
+  return std::nullopt;
+}
+
+bool is_word_boundary(WordPattern pattern, std::string_view text, std::size_t position) {
+  const bool is_gpt2 = pattern == WordPattern::gpt2 || sets_digits_apart(pattern);
+  if (!is_gpt2 && position < text.size() && (text[position] == '\r' || text[position] == '\n')) {
+    return position == 0;
+  }
+  return is_word_boundary(text, position);
+}
+
+template <int most_digits>
+std::size_t WordsOfLetters<most_digits>::word_end(std::string_view text, std::size_t begin) {
+  if (text[begin] == '\'') {
+    const std::size_t end = contraction_end(text, begin);
+    if (end > begin) return end;
+  }
+  const CharacterClass kind = class_at(text, begin);
+  if (kind == CharacterClass::letter) return run_end(text, begin, CharacterClass::letter);
+  if (kind != CharacterClass::number && !is_line_break(text[begin])) {
+    const std::size_t next = character_end(text, begin);
+    if (next < text.size() && class_at(text, next) == CharacterClass::letter) {
+      return run_end(text, next, CharacterClass::letter);
+    }
+  }
+  return other_word_end(text, begin, most_digits, false);
+}
+
+template <int most_digits, bool contractions>
+std::size_t WordsByCase<most_digits, contractions>::word_end(std::string_view text,
+                                                             std::size_t begin) {
+  // A mark could also be the optional character before the letters, but as it is in U and in W the
+  // word ends in the same place.
+  std::size_t first = begin;
+  if (case_at(text, begin) == LetterCase::none && class_at(text, begin) != CharacterClass::number &&
+      !is_line_break(text[begin])) {
+    first = character_end(text, begin);
+  }
+  const std::size_t end = cased_letters_end(text, first);
+  if (end == first) return other_word_end(text, begin, most_digits, true);
+  if (contractions && end < text.size() && text[end] == '\'') return contraction_end(text, end);
+  return end;
+}
+
+// A digit ends the text between digits, so that white space before one is a whole word.
+template <DigitWords digits>
+std::size_t WordsBetweenDigits<digits>::word_end(std::string_view text, std::size_t begin) {
+  const CharacterClass kind = class_at(text, begin);
+  if (kind == CharacterClass::number) {
+    return digits == DigitWords::single ? character_end(text, begin) : run_end(text, begin, kind);
+  }
+  if (kind == CharacterClass::space) {
+    const std::size_t end = run_end(text, begin, kind);
+    if (end < text.size() && class_at(text, end) == CharacterClass::number) return end;
+  }
+  return heed::word_end(text, begin);
+}
+
+template struct WordsOfLetters<3>;
+template struct WordsOfLetters<1>;
+template struct WordsByCase<3, true>;
+template struct WordsByCase<1, false>;
+template struct WordsBetweenDigits<DigitWords::single>;
+template struct WordsBetweenDigits<DigitWords::runs>;
 
 }  // namespace heed

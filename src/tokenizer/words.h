@@ -6,7 +6,9 @@
 // `other`, one each, so that every byte string splits, and joins again to itself.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "tokenizer/character_class.h"
@@ -88,5 +90,82 @@ void for_each_word(std::string_view text, Visit&& visit) {
     begin = end;
   }
 }
+
+// How published byte-level tokenizers split a text into words: by regular expressions, or by steps
+// that one expression says as well.
+enum class WordPattern {
+  gpt2,    // also GPT-NeoX and Pythia
+  llama3,  // also cl100k of GPT-4
+  qwen2,   // also Qwen3
+  o200k,   // GPT-4o
+  tekken,  // Mistral NeMo and later
+  // Digits are words apart, one each or in runs (the step Digits), and GPT-2's are found in the
+  // text between them.
+  gpt2_digits,  // StarCoder2
+  gpt2_numbers,
+};
+
+inline constexpr std::array word_patterns = {
+    WordPattern::gpt2,   WordPattern::llama3,      WordPattern::qwen2,       WordPattern::o200k,
+    WordPattern::tekken, WordPattern::gpt2_digits, WordPattern::gpt2_numbers};
+
+// Whether it is the step Digits before GPT-2's pattern.
+inline bool sets_digits_apart(WordPattern pattern) {
+  return pattern == WordPattern::gpt2_digits || pattern == WordPattern::gpt2_numbers;
+}
+
+// The pattern as tokenizer.json has it; of those that set digits apart, what their steps do.
+std::string_view word_pattern_text(WordPattern pattern);
+
+std::optional<WordPattern> find_word_pattern(std::string_view text);
+
+// Whether a text may be split here without changing its words: before ASCII white space after
+// another kind of character. Only GPT-2's words, and those that set digits apart, may begin with a
+// line break there.
+bool is_word_boundary(WordPattern pattern, std::string_view text, std::size_t position);
+
+// State machines equal to the patterns, other than GPT-2's. Invalid
+// bytes are characters of the class `other`, one each.
+
+// LLaMA 3 and Qwen2, which differ in the number of digits that a word may have:
+//
+//   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,most_digits}|
+//    ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+template <int most_digits>
+struct WordsOfLetters {
+  // End of the word that begins at `begin` (< text.size()).
+  static std::size_t word_end(std::string_view text, std::size_t begin);
+};
+
+// o200k and tekken, which begin a word where a capital follows a small letter, with
+// U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and W = [\p{Ll}\p{Lm}\p{Lo}\p{M}], and only o200k with C:
+//
+//   [^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?|\p{N}{1,most_digits}|
+//    ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+       C = (?i:'s|'t|'re|'ve|'m|'ll|'d)
+template <int most_digits, bool contractions>
+struct WordsByCase {
+  static std::size_t word_end(std::string_view text, std::size_t begin);
+};
+
+// Digits (\p{N}) apart, one each or in runs, and GPT-2's words of the text between them.
+enum class DigitWords { single, runs };
+template <DigitWords digits>
+struct WordsBetweenDigits {
+  static std::size_t word_end(std::string_view text, std::size_t begin);
+};
+
+using Llama3Words = WordsOfLetters<3>;
+using Qwen2Words = WordsOfLetters<1>;
+using O200kWords = WordsByCase<3, true>;
+using TekkenWords = WordsByCase<1, false>;
+using Gpt2DigitWords = WordsBetweenDigits<DigitWords::single>;
+using Gpt2NumberWords = WordsBetweenDigits<DigitWords::runs>;
+
+extern template struct WordsOfLetters<3>;
+extern template struct WordsOfLetters<1>;
+extern template struct WordsByCase<3, true>;
+extern template struct WordsByCase<1, false>;
+extern template struct WordsBetweenDigits<DigitWords::single>;
+extern template struct WordsBetweenDigits<DigitWords::runs>;
 
 }  // namespace heed

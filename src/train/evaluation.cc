@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "base/error.h"
-#include "train/shared_evaluation.h"
-#include "train/stop_probe.h"
-#include "train/windows.h"
+#include "train/token_data.h"
 
 namespace heed {
 namespace {
@@ -143,6 +140,18 @@ Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
     if (options_.progress) options_.progress(progress);
     return result;
   });
+}
+
+std::vector<std::vector<WindowLoss>> gather_losses(Group& group,
+                                                   const std::vector<WindowLoss>& own) {
+  std::string bytes(own.size() * sizeof(WindowLoss), '\0');
+  std::memcpy(bytes.data(), own.data(), bytes.size());
+  std::vector<std::vector<WindowLoss>> all;
+  for (const std::string& each : gather(group, bytes)) {
+    std::vector<WindowLoss>& losses = all.emplace_back(each.size() / sizeof(WindowLoss));
+    std::memcpy(losses.data(), each.data(), each.size());
+  }
+  return all;
 }
 
 }  // namespace heed

@@ -1,17 +1,21 @@
 // How well a model predicts a text.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/progress.h"
 #include "comm/group.h"
 #include "model/gpt.h"
+#include "model/probe.h"
 #include "train/settings.h"
-#include "train/token_sequence.h"
+#include "train/token_data.h"
 
 namespace heed {
 
@@ -74,6 +78,104 @@ class Evaluator {
   EvaluationBuffers buffers_;
   Tensor<std::int32_t> tokens_;   // (B, T)
   Tensor<std::int32_t> targets_;  // (B, T)
+};
+
+// A mean over tokens that come in windows (or sentences), weighted by their tokens, and the
+// standard error of that ratio.
+class WindowStatistics {
+ public:
+  void add(double sum, std::int64_t count) {
+    sums_.push_back(sum);
+    counts_.push_back(static_cast<double>(count));
+  }
+
+  Evaluation result() const {
+    double sum = 0;
+    double count = 0;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      sum += sums_[i];
+      count += counts_[i];
+    }
+    const double mean = sum / count;
+    Evaluation evaluation{.tokens = static_cast<std::int64_t>(count), .nats_per_token = mean};
+    if (sums_.size() > 1) evaluation.standard_error = standard_error(mean, count);
+    return evaluation;
+  }
+
+ private:
+  double standard_error(double mean, double count) const {
+    double squared = 0;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const double residual = sums_[i] - mean * counts_[i];
+      squared += residual * residual;
+    }
+    const auto windows = static_cast<double>(sums_.size());
+    return std::sqrt(squared * windows / (windows - 1)) / count;
+  }
+
+  std::vector<double> sums_;
+  std::vector<double> counts_;
+};
+
+struct WindowLoss {
+  double sum = 0;  // of its scored targets, in nats
+  std::int64_t count = 0;
+};
+
+// What each process has, in the order of ranks.
+std::vector<std::vector<WindowLoss>> gather_losses(Group& group,
+                                                   const std::vector<WindowLoss>& own);
+
+// `windows(batch)` gives the losses of the windows of a batch, of which there are `batches`. The
+// processes of a group (null: this one is alone) take them in turn, and all of them get what one
+// would have found, to the bit. All of them run the model as often: one that has no batch left
+// repeats one.
+template <class Windows>
+Evaluation evaluate_in_turn(Group* group, std::int64_t batches, Windows&& windows) {
+  const std::int64_t processes = group != nullptr ? group->size() : 1;
+  const std::int64_t rank = group != nullptr ? group->rank() : 0;
+  std::vector<WindowLoss> own;
+  for (std::int64_t first = 0; first < batches; first += processes) {
+    const std::int64_t batch = std::min(first + rank, batches - 1);
+    const std::vector<WindowLoss> losses = windows(batch);
+    if (batch != first + rank) continue;
+    // A batch's losses, and before them their number.
+    own.push_back({.count = std::ssize(losses)});
+    own.insert(own.end(), losses.begin(), losses.end());
+  }
+  std::vector<std::vector<WindowLoss>> all{std::move(own)};
+  if (processes > 1) all = gather_losses(*group, all.front());
+  WindowStatistics statistics;
+  std::vector<std::size_t> next(all.size(), 0);
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    const auto r = static_cast<std::size_t>(batch % processes);
+    const std::int64_t count = all[r][next[r]++].count;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const WindowLoss& each = all[r][next[r]++];
+      statistics.add(each.sum, each.count);
+    }
+  }
+  return statistics.result();
+}
+
+// Throws Error{interrupted} out of a pass at its next point once a stop is requested. What the pass
+// computed so far is discarded by the caller.
+class StopProbe final : public Probe {
+ public:
+  explicit StopProbe(StopFlag stop) : stop_(stop) {}
+
+  bool wants(const Point&) const override { return not_stopped(); }
+  void observe(const Point&, View<const float>) override { not_stopped(); }
+  bool wants_gradient(const Point&) const override { return not_stopped(); }
+
+ private:
+  // False, so that nothing is computed for this probe.
+  bool not_stopped() const {
+    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped in a pass");
+    return false;
+  }
+
+  StopFlag stop_;
 };
 
 }  // namespace heed

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/text_lines.h"
+#include "base/text.h"
 
 namespace heed {
 namespace {

@@ -1,9 +1,12 @@
 // The model that a run trains, before its first step.
 #pragma once
 
+#include <filesystem>
+
 #include "formats/model_files.h"
 #include "model/gpt.h"
 #include "tokenizer/tokenizer.h"
+#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace heed {
@@ -22,5 +25,13 @@ void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& sett
 SourceFiles run_files(const std::filesystem::path& of, const Tokenizer& tokenizer);
 
 std::vector<CompanionFile> tokenizer_companions(const Tokenizer& tokenizer);
+
+// Throws Error{unsupported} for a shape that no file format can hold, of translators naming the
+// settings that make it so. A run would find out at its first checkpoint.
+void require_writable_shape(const TrainSettings& settings);
+
+// The same of a model that is fine-tuned, whose shape its directory `from` holds already, and whose
+// rates of dropout are the run's.
+void require_writable_dropout(const Architecture& architecture, const std::filesystem::path& from);
 
 }  // namespace heed

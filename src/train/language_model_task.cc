@@ -1,22 +1,181 @@
 // Training on text: a causal model predicts every next token, a masked one the hidden tokens.
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "kernels/kernels.h"
 #include "model/parameter_count.h"
-#include "train/absolute_path.h"
-#include "train/automatic_precision.h"
-#include "train/batch_reader.h"
-#include "train/corpus.h"
+#include "tokenizer/character_tokenizer.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/train_byte_pair.h"
+#include "train/batch_order.h"
+#include "train/evaluation.h"
 #include "train/first_model.h"
 #include "train/masking.h"
 #include "train/process_grid.h"
-#include "train/sample_sentence.h"
-#include "train/stop_probe.h"
+#include "train/run_checks.h"
+#include "train/settings.h"
+#include "train/token_data.h"
+#include "train/trainer.h"
 #include "train/training_task.h"
-#include "train/writable_shape.h"
 
 namespace heed {
 namespace {
+
+// The files of a request, mapped, and split into training and validation text.
+class Corpus {
+ public:
+  // Throws Error{not_found} for a missing file, Error{invalid_argument} where there is no text
+  // to train on, or none in a validation file that was named.
+  explicit Corpus(const TrainRequest& request);
+
+  const Texts& training() const { return split_.training; }
+  const Texts& validation() const { return split_.validation; }  // empty: none
+
+  // Leaves out of the validation text what has no token in a vocabulary that was learned from the
+  // training text, and says so; empty where there is nothing of the kind.
+  std::string drop_unknown(const CharacterTokenizer& learned);
+
+ private:
+  std::vector<MappedFile> files_;
+  SplitTexts split_;
+  std::deque<std::string> known_;  // does not move what views point to
+};
+
+Corpus::Corpus(const TrainRequest& request) {
+  require(!request.data.empty(), ErrorCode::invalid_argument,
+          "training needs at least one text file (--data)");
+  Texts training;
+  for (const auto& path : request.data) {
+    files_.emplace_back(path);
+    training.push_back(without_byte_order_mark(files_.back().text()));
+  }
+  if (request.validation.empty()) {
+    split_ = split_texts(training, request.settings.validation_fraction);
+  } else {
+    files_.emplace_back(request.validation);
+    const std::string_view held_out = without_byte_order_mark(files_.back().text());
+    require(!held_out.empty(), ErrorCode::invalid_argument, "the validation text '{}' is empty",
+            request.validation.string());
+    split_ = {.training = training, .validation = {held_out}};
+  }
+  const auto has_text = [](const Texts& texts) {
+    return std::ranges::any_of(texts, [](std::string_view text) { return !text.empty(); });
+  };
+  const std::string first = request.data.front().string();
+  require(has_text(training), ErrorCode::invalid_argument, "the training data is empty ('{}')",
+          first);
+  require(has_text(split_.training), ErrorCode::invalid_argument,
+          "'{}' is too short to split off {} of it for validation: give more text, or "
+          "--validation FILE",
+          first, request.settings.validation_fraction);
+}
+
+std::string Corpus::drop_unknown(const CharacterTokenizer& learned) {
+  std::int64_t dropped = 0;
+  std::set<std::string> characters;
+  for (std::string_view& text : split_.validation) {
+    std::string known;
+    std::size_t copied = 0;  // bytes of the text
+    for (std::size_t i = 0; i < text.size();) {
+      const Utf8Character character = read_utf8(text, i);
+      const std::size_t begin = i;
+      i += character.length;
+      // What is not UTF-8 is refused where it is encoded.
+      if (!character.valid || learned.knows(character.code_point)) continue;
+      known.append(text, copied, begin - copied);
+      copied = i;
+      ++dropped;
+      characters.emplace(text.substr(begin, character.length));
+    }
+    if (copied > 0) text = known_.emplace_back(known.append(text, copied));
+  }
+  if (dropped == 0) return "";
+  constexpr std::size_t most_shown = 8;
+  std::string shown;
+  std::size_t named = 0;
+  for (const std::string& character : characters) {
+    if (named++ == most_shown) break;
+    shown += " " + in_quotes(character);
+  }
+  if (characters.size() > most_shown) shown += " …";
+  return fmt::format(
+      "{} characters of the validation text are left out of it: the training text, from which the "
+      "vocabulary was learned, does not have{}",
+      dropped, shown);
+}
+
+// The tokenizer of settings.tokenizer: learned from the training text ("char", "bpe") or loaded.
+std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const Corpus& corpus,
+                                            const ProgressCallback& progress, StopFlag stop) {
+  const Texts& texts = corpus.training();
+  if (settings.tokenizer == "char") return train_character_tokenizer(texts);
+  if (settings.tokenizer != "bpe") return load_tokenizer(settings.tokenizer);
+  BytePairTrainingOptions options;
+  options.vocabulary_size = static_cast<std::int32_t>(settings.model.vocabulary_size);
+  if (settings.task == Task::masked) options.special_tokens.emplace_back("<mask>");
+  return train_byte_pair_tokenizer(texts, options, progress, stop);
+}
+
+// A sentence of a run's own text.
+constexpr std::size_t searched_bytes = std::size_t{64} << 10;  // at the beginning of each text
+
+constexpr std::size_t least_bytes = 20;  // shorter lines only if all are short
+
+constexpr std::size_t most_bytes = 160;
+
+constexpr std::string_view space = " \t\r";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(space);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
+}
+
+// The text without its last word; empty where it has one word.
+std::string_view without_last_word(std::string_view text) {
+  const std::size_t end = text.find_last_of(space);
+  return end == std::string_view::npos ? std::string_view() : trimmed(text.substr(0, end));
+}
+
+std::string_view shortened(std::string_view line, const Tokenizer& tokenizer,
+                           std::int64_t most_tokens) {
+  while (line.size() > most_bytes) line = without_last_word(line);
+  while (!line.empty() && std::ssize(tokenizer.encode(line)) > most_tokens) {
+    line = without_last_word(line);
+  }
+  return line;
+}
+
+// A line of the texts, cut between words to at most `most_tokens` tokens: what every model of the
+// run can be tried on, because the run's tokenizer encodes it. Empty if there is none.
+std::string sample_sentence(const Texts& texts, const Tokenizer& tokenizer,
+                            std::int64_t most_tokens) {
+  std::string_view longest;
+  for (std::string_view text : texts) {
+    text = text.substr(0, searched_bytes);
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      std::string_view line = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      line = trimmed(line.substr(0, line.find("<|endoftext|>")));
+      if (!is_valid_utf8(line)) continue;
+      line = shortened(line, tokenizer, most_tokens);
+      if (line.size() > longest.size()) longest = line;
+      if (longest.size() >= least_bytes) return std::string(longest);
+    }
+  }
+  return std::string(longest);
+}
 
 constexpr std::int64_t sentence_tokens = 48;
 

@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "kernels/kernels.h"
-#include "train/shared_evaluation.h"
-#include "train/stop_probe.h"
+#include "train/evaluation.h"
 
 namespace heed {
 namespace {

@@ -9,10 +9,10 @@
 #include "model/gpt.h"
 #include "tensor/tensor.h"
 #include "tokenizer/tokenizer.h"
-#include "train/batch_reader.h"
+#include "train/batch_order.h"
 #include "train/evaluation.h"
 #include "train/settings.h"
-#include "train/token_sequence.h"
+#include "train/token_data.h"
 
 namespace heed {
 

@@ -3,16 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
-#include "train/schedule.h"
 
 namespace heed {
 namespace {
 
 std::vector<ArenaRange> whole_arena(const ArenaLayout& layout) {
   return {{0, static_cast<std::size_t>(layout.size())}};
+}
+
+std::string part_name(const PartRange& range, const Architecture& architecture) {
+  const auto& [site, layer, piece] = range.part;
+  const std::string prefix(site_prefix(site));
+  if (layer < 0) return prefix + "embedding";
+  return prefix + (layer < architecture.of(site).layers ? std::to_string(layer) : "final");
 }
 
 }  // namespace
@@ -109,6 +116,46 @@ void Optimizer::set_moments(const ArenaRange& range, std::span<const std::byte> 
     std::memcpy(first_moment_.data() + to, first.data() + from, common.size() * sizeof(float));
     std::memcpy(second_moment_.data() + to, second.data() + from, common.size() * sizeof(float));
   }
+}
+
+double learning_rate_at(const TrainSettings& settings, std::int64_t step) {
+  const double highest = settings.learning_rate;
+  if (step < settings.warmup_steps) {
+    return highest * static_cast<double>(step + 1) / static_cast<double>(settings.warmup_steps + 1);
+  }
+  if (settings.schedule == Schedule::constant) return highest;
+  if (settings.schedule == Schedule::inverse_sqrt) {
+    return highest * std::sqrt(static_cast<double>(settings.warmup_steps + 1) /
+                               static_cast<double>(step + 1));
+  }
+  const std::int64_t last = settings.decay_steps > 0 ? settings.decay_steps : settings.steps;
+  const std::int64_t falling = std::max<std::int64_t>(last - settings.warmup_steps, 1);
+  const double progress = std::min(
+      1.0, static_cast<double>(step - settings.warmup_steps) / static_cast<double>(falling));
+  const double remaining = settings.schedule == Schedule::linear
+                               ? 1.0 - progress
+                               : 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+  return settings.min_learning_rate + remaining * (highest - settings.min_learning_rate);
+}
+
+std::vector<PartNorm> gradient_norms(const Architecture& architecture,
+                                     const GptGradients& gradients,
+                                     const std::vector<ArenaRange>& own, Group& group) {
+  std::vector<PartNorm> norms;
+  std::vector<double> squares;
+  for (const PartRange& range : part_ranges(architecture)) {
+    double square = 0;
+    for (const ArenaRange& each : own) {
+      const std::size_t begin = std::max(each.begin, range.begin);
+      const std::size_t end = std::min(each.end, range.end);
+      if (begin < end) square += kernels::squared_norm(gradients.all().subspan(begin, end - begin));
+    }
+    norms.push_back({.part = part_name(range, architecture)});
+    squares.push_back(square);
+  }
+  squares = sum(group, squares);
+  for (std::size_t i = 0; i < norms.size(); ++i) norms[i].norm = std::sqrt(squares[i]);
+  return norms;
 }
 
 }  // namespace heed

@@ -1,6 +1,10 @@
 // AdamW over the arena of parameters: weight decay on matrices only, gradients clipped by norm.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "model/parameters.h"
 #include "train/settings.h"
 #include "train/shards.h"
@@ -54,5 +58,24 @@ class Optimizer {
   Tensor<float> first_moment_;
   Tensor<float> second_moment_;
 };
+
+// The learning rate over the steps of a run. For step 0, 1, …: rises linearly over warmup_steps,
+// then falls from learning_rate to min_learning_rate at decay_steps along a line or half a cosine,
+// and stays there. Or it falls as 1/√step, without an end (Vaswani et al. 2017, 5.3).
+double learning_rate_at(const TrainSettings& settings, std::int64_t step);
+
+// How large the gradients of a part of the model are.
+struct PartNorm {
+  std::string part;  // "embedding", the block's number from "0" on, "final"
+  double norm = 0;   // Euclidean, of the gradients of all its parameters
+};
+
+// In the order of the arena: "embedding", "0", …, "final"; of an encoder and a decoder
+// "encoder.embedding", "encoder.0", …, "decoder.final". A tied unembedding counts with the
+// embedding. Each process of a group has the gradients of its own ranges, and gets the norms of
+// all.
+std::vector<PartNorm> gradient_norms(const Architecture& architecture,
+                                     const GptGradients& gradients,
+                                     const std::vector<ArenaRange>& own, Group& group);
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "model/encoder_decoder.h"
 #include "train/batch_order.h"
 #include "train/pair_data.h"
 
@@ -44,6 +45,57 @@ class PairOrder {
   std::uint64_t seed_;
   std::int64_t epoch_ = -1;
   PairBatches batches_;
+};
+
+// A batch of pairs in memory, as EncoderDecoder takes it: sequences one below the other, without
+// padding.
+class PairRows {
+ public:
+  // The decoder reads `decoder_start` and then the target without its end; it predicts the target.
+  void read(const PairData& data, std::span<const std::int64_t> pairs, std::int32_t decoder_start);
+
+  PairBatch batch() const {
+    return {
+        .source = {source_, source_starts_}, .target = {target_, target_starts_}, .next = next_};
+  }
+  std::int64_t targets() const { return std::ssize(next_); }
+
+ private:
+  std::vector<std::int32_t> source_;
+  std::vector<std::int64_t> source_starts_;
+  std::vector<std::int32_t> target_;
+  std::vector<std::int64_t> target_starts_;
+  std::vector<std::int32_t> next_;
+};
+
+// What a process of a group computes of a batch of pairs.
+class PairShare {
+ public:
+  struct Options {
+    std::int32_t decoder_start = 0;
+    int rank = 0;
+    int processes = 1;
+  };
+  // Processes take pairs that follow each other, of about as many tokens each. One to which none
+  // falls takes the last pair and predicts none of its tokens.
+  void read(const PairData& data, std::span<const std::int64_t> pairs, const Options& options);
+
+  PairBatch batch() const;
+  std::int64_t all_targets() const { return all_targets_; }  // of the whole batch
+
+  // Where the share begins in the batch: its number of sequences and of rows before it.
+  struct Place {
+    std::int64_t sequence = 0;
+    std::int64_t source_row = 0;
+    std::int64_t target_row = 0;
+  };
+  const Place& place() const { return place_; }
+
+ private:
+  PairRows rows_;
+  std::vector<std::int32_t> nothing_;  // targets of a share that predicts none
+  std::int64_t all_targets_ = 0;
+  Place place_;
 };
 
 }  // namespace heed

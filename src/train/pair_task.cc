@@ -1,27 +1,121 @@
 // Training on pairs: an encoder reads the source, and a decoder predicts the target.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/progress.h"
 #include "formats/model_files.h"
 #include "kernels/kernels.h"
+#include "kernels/prepared_weight.h"
+#include "model/encoder_decoder.h"
 #include "model/parameter_count.h"
 #include "scoring/bleu.h"
-#include "tokenizer/joint_vocabulary.h"
-#include "train/absolute_path.h"
-#include "train/automatic_precision.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/train_byte_pair.h"
+#include "train/evaluation.h"
 #include "train/first_model.h"
-#include "train/pair_evaluation.h"
+#include "train/pair_data.h"
 #include "train/pair_order.h"
-#include "train/pair_share.h"
-#include "train/stop_probe.h"
+#include "train/run_checks.h"
+#include "train/settings.h"
 #include "train/training_task.h"
-#include "train/translator_files.h"
-#include "train/writable_shape.h"
 
 namespace heed {
 namespace {
+
+struct PairEvaluationOptions {
+  std::int64_t batch_tokens = 4096;
+  std::int64_t batches = 0;  // evenly spread over those of similar lengths; 0: all of them
+  StopFlag stop = nullptr;
+  Group* group = nullptr;  // as in EvaluationOptions
+};
+
+std::vector<std::int64_t> by_length(const PairData& data) {
+  std::vector<std::int64_t> pairs(static_cast<std::size_t>(data.size()));
+  std::iota(pairs.begin(), pairs.end(), 0);
+  std::ranges::stable_sort(pairs, {}, [&](std::int64_t pair) {
+    return std::max(data.length(PairSide::source, pair), data.length(PairSide::target, pair));
+  });
+  return pairs;
+}
+
+// The mean loss of target tokens, their ends included, without label smoothing; its error is from
+// the spread between sentences. Throws Error{interrupted} when stopped.
+Evaluation evaluate_pairs(const EncoderDecoder& model, const PairData& data,
+                          const PairEvaluationOptions& options) {
+  const PairBatches batches = cut_batches(data, by_length(data), options.batch_tokens);
+  const std::int64_t wanted =
+      options.batches > 0 ? std::min(options.batches, batches.count()) : batches.count();
+  PairBuffers buffers(model.architecture(), Keep::one_block);
+  buffers.loss().set_stop(options.stop);
+  StopProbe stop(options.stop);
+  PairRows rows;
+  return evaluate_in_turn(options.group, wanted, [&](std::int64_t i) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped while evaluating");
+    rows.read(data, batches.batch(i * batches.count() / wanted),
+              static_cast<std::int32_t>(model.architecture().decoder_start));
+    const PairBatch batch = rows.batch();
+    model.loss(batch, buffers, options.stop != nullptr ? &stop : nullptr);
+    const std::span<const float> losses = buffers.losses();
+    std::vector<WindowLoss> result;
+    for (std::size_t b = 0; b + 1 < batch.target.row_starts.size(); ++b) {
+      const std::int64_t begin = batch.target.row_starts[b], end = batch.target.row_starts[b + 1];
+      result.push_back(
+          {std::accumulate(losses.begin() + begin, losses.begin() + end, 0.0), end - begin});
+    }
+    return result;
+  });
+}
+
+// The model that a run begins with, as settings describe it, with the vocabulary and special tokens
+// of the tokenizer. Throws Error{invalid_argument} for a tokenizer that has no token with which a
+// decoder's text can begin.
+Architecture translator_architecture(const TrainSettings& settings,
+                                     const TranslationTokenizers& tokenizers) {
+  const auto start =
+      tokenizers.target->start() ? tokenizers.target->start() : tokenizers.target->padding();
+  require(start.has_value(), ErrorCode::invalid_argument,
+          "the tokenizer '{}' has neither <s> nor <pad>, one of which a decoder's text begins with",
+          settings.tokenizer);
+  require(tokenizers.source == tokenizers.target, ErrorCode::unsupported,
+          "'{}' holds a tokenizer for each side: a translator that is trained from scratch has one "
+          "for both",
+          settings.tokenizer);
+  Architecture architecture = pair_architecture(settings);
+  architecture.padding = tokenizers.target->padding().value_or(-1);
+  architecture.decoder_start = *start;
+  return architecture;
+}
+
+// That of a directory, with the dropout of `settings`. Throws Error{unsupported} for quantised
+// weights and Error{corrupt_data} for a tokenizer with more tokens than the model.
+EncoderDecoder translator_to_fine_tune(const std::filesystem::path& from,
+                                       const TrainSettings& settings,
+                                       const TranslationTokenizers& tokenizers) {
+  EncoderDecoder model = load_encoder_decoder(from);
+  const kernels::WeightFormat stored = model.parameters().prepared_format();
+  require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
+          "'{}' holds weights in {}, which cannot be trained: take the model that it was "
+          "converted from",
+          from.string(), kernels::weight_format_name(stored));
+  const Architecture& architecture = model.architecture();
+  for (const auto& [tokenizer, stack] :
+       {std::pair(tokenizers.source.get(), &architecture.encoder()),
+        std::pair(tokenizers.target.get(), &architecture.decoder())}) {
+    require(tokenizer->vocabulary_size() <= stack->vocabulary_size, ErrorCode::corrupt_data,
+            "'{}': its tokenizer has {} tokens, its model only {}", from.string(),
+            tokenizer->vocabulary_size(), stack->vocabulary_size);
+  }
+  require(architecture.decoder_start >= 0, ErrorCode::unsupported,
+          "'{}' does not say which token a decoder's text begins with", from.string());
+  model.set_dropout(settings.model.embedding_dropout, settings.model.attention_dropout,
+                    settings.model.residual_dropout);
+  require_writable_dropout(architecture, from);
+  return model;
+}
 
 std::vector<std::filesystem::path> validation_files(const TrainRequest& request) {
   std::vector<std::filesystem::path> files;

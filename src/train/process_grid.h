@@ -6,7 +6,7 @@
 
 #include "comm/group.h"
 #include "model/key_value_ring.h"
-#include "train/batch_reader.h"
+#include "train/batch_order.h"
 #include "train/settings.h"
 
 namespace heed {

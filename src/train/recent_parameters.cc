@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_writer.h"
 
 namespace heed {
 namespace {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <optional>
 
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/error.h"
-#include "train/average.h"
 #include "train/event_file.h"
 #include "train/optimizer.h"
 #include "train/recent_parameters.h"
@@ -36,8 +36,24 @@ bool completes(Work&& work) {
   }
 }
 
-// How it begins and goes on is in trainer.cc, a step in run_step.cc, and what becomes of it
-// (evaluations, samples, checkpoints) in run_results.cc.
+// An exponential moving average that starts at its first value.
+class Average {
+ public:
+  explicit Average(double weight) : weight_(weight) {}
+  void add(double value) {
+    value_ = empty_ ? value : value_ + weight_ * (value - value_);
+    empty_ = false;
+  }
+  double value() const { return value_; }  // not a number before the first
+
+ private:
+  double weight_;
+  double value_ = std::numeric_limits<double>::quiet_NaN();
+  bool empty_ = true;
+};
+
+// How it begins and goes on is in trainer.cc; a step, and what becomes of it (evaluations, samples,
+// checkpoints), in run.cc.
 class Run {
  public:
   explicit Run(const TrainRequest& request);

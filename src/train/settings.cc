@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
-#include "train/settings_table.h"
+#include "base/text.h"
+#include "kernels/instruction_sets.h"
 
 namespace heed {
 namespace {
@@ -87,10 +87,6 @@ void require_number(double value, bool holds, const char* name, const char* expe
   require(std::isfinite(value) && holds, ErrorCode::invalid_argument,
           "the setting '{}' must be {}, not {}", name, expected, value);
 }
-
-}  // namespace
-
-namespace {
 
 // What only some tasks have.
 void validate_task(const TrainSettings& settings) {
@@ -232,6 +228,14 @@ std::vector<std::string> settings_differences(const TrainSettings& before,
     }
   }
   return differences;
+}
+
+void settle_precision(TrainSettings& settings) {
+  if (settings.precision) return;
+  // On a Xeon a step in bf16 takes as long as in f32 with 128 channels, 0.76 of the time with 192.
+  constexpr std::int64_t least_channels = 192;
+  const bool takes_bf16 = kernels::has_tile_products() && settings.model.channels >= least_channels;
+  settings.precision = takes_bf16 ? kernels::Precision::bf16 : kernels::Precision::f32;
 }
 
 }  // namespace heed

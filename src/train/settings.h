@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,7 +73,7 @@ struct TrainSettings {
   std::int64_t sequence_parallel = 1;
 
   // Of matrix products; parameters and moments are always f32. Nothing: by the
-  // machine where the run begins (automatic_precision.h), as its record then says.
+  // machine where the run begins (settle_precision), as its record then says.
   std::optional<kernels::Precision> precision = kernels::Precision::f32;
   // Whether backward recomputes each block from the residual stream instead of keeping its
   // activations: less memory, a quarter more work, the same numbers.
@@ -145,5 +146,20 @@ OrderedJson settings_to_json(const TrainSettings& settings);
 // The names whose values differ, each as "name: 12 -> 16".
 std::vector<std::string> settings_differences(const TrainSettings& before,
                                               const TrainSettings& after);
+
+// A setting has a name, a reader from JSON and a writer to JSON. Text from the command line is
+// parsed as JSON, or taken as a string where it is not valid JSON.
+struct Setting {
+  const char* name;
+  std::function<void(TrainSettings&, const Json&)> read;
+  std::function<Json(const TrainSettings&)> write;
+};
+
+const std::vector<Setting>& all_settings();
+
+// Decides the precision of settings that leave it open (precision=auto), by the instruction set in
+// use and the width of the model alone: bf16 where tiles multiply it (AMX) and the model has at
+// least 192 channels, else f32.
+void settle_precision(TrainSettings& settings);
 
 }  // namespace heed

@@ -1,11 +1,11 @@
-#include "train/settings_table.h"
+#include "train/settings.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "base/decimal.h"
 #include "base/error.h"
-#include "formats/rotary_fields.h"
+#include "base/numbers.h"
+#include "formats/config_fields.h"
 
 namespace heed {
 namespace {

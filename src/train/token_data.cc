@@ -2,14 +2,39 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 
-#include "base/cache_directory.h"
+#include "base/directories.h"
 #include "base/error.h"
 
 namespace heed {
 namespace {
+
+constexpr std::int32_t magic = 20240520;
+constexpr std::int32_t narrow_version = 1;
+constexpr std::int32_t wide_version = 7;
+constexpr std::size_t header_words = 256;
+constexpr std::size_t header_bytes = header_words * sizeof(std::int32_t);
+
+template <class Word>
+void write_words(AtomicFile& file, std::span<const std::int32_t> tokens) {
+  std::array<Word, 4096> buffer;
+  for (std::size_t begin = 0; begin < tokens.size(); begin += buffer.size()) {
+    const std::size_t count = std::min(buffer.size(), tokens.size() - begin);
+    for (std::size_t i = 0; i < count; ++i) buffer[i] = static_cast<Word>(tokens[begin + i]);
+    file.write(buffer.data(), count * sizeof(Word));
+  }
+}
+
+template <class Word>
+void read_words(const std::byte* from, std::span<std::int32_t> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    Word word;
+    std::memcpy(&word, from + i * sizeof(Word), sizeof(Word));
+    out[i] = static_cast<std::int32_t>(word);
+  }
+}
 
 constexpr std::string_view document_mark = "<|endoftext|>";
 constexpr std::int64_t shard_tokens = std::int64_t{1} << 26;
@@ -167,28 +192,6 @@ std::filesystem::path open_cache(const std::filesystem::path& directory, std::st
   return directory;
 }
 
-}  // namespace
-
-TokenData::TokenData(Shards shards, std::string key)
-    : key_(std::move(key)), shards_(std::move(shards)), starts_{0} {
-  for (const auto& shard : shards_) starts_.push_back(starts_.back() + shard->size());
-}
-
-void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
-  while (!out.empty()) {
-    const auto shard = static_cast<std::size_t>(
-        std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin() - 1);
-    check(shard < shards_.size(), "a range inside the token data");
-    const std::int64_t available = starts_[shard + 1] - begin;
-    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(available, std::ssize(out)));
-    shards_[shard]->read(begin - starts_[shard], out.first(count));
-    out = out.subspan(count);
-    begin += static_cast<std::int64_t>(count);
-  }
-}
-
-namespace {
-
 // The tokens that `encode` gives to a writer, from the cache if they are there.
 TokenData cached_tokens(const std::string& key, const Tokenizer& tokenizer,
                         const TokenizeOptions& options,
@@ -211,6 +214,24 @@ TokenData cached_tokens(const std::string& key, const Tokenizer& tokenizer,
 }
 
 }  // namespace
+
+TokenData::TokenData(Shards shards, std::string key)
+    : key_(std::move(key)), shards_(std::move(shards)), starts_{0} {
+  for (const auto& shard : shards_) starts_.push_back(starts_.back() + shard->size());
+}
+
+void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
+  while (!out.empty()) {
+    const auto shard = static_cast<std::size_t>(
+        std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin() - 1);
+    check(shard < shards_.size(), "a range inside the token data");
+    const std::int64_t available = starts_[shard + 1] - begin;
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(available, std::ssize(out)));
+    shards_[shard]->read(begin - starts_[shard], out.first(count));
+    out = out.subspan(count);
+    begin += static_cast<std::int64_t>(count);
+  }
+}
 
 TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
                          const TokenizeOptions& options) {
@@ -287,6 +308,74 @@ SplitTexts split_texts(const Texts& texts, double fraction) {
     if (cut < text.size()) split.validation.push_back(text.substr(cut));
   }
   return split;
+}
+
+void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> tokens,
+                      std::int64_t vocabulary_size) {
+  require(tokens.size() <= INT32_MAX, ErrorCode::unsupported,
+          "{} tokens do not fit in one token file", tokens.size());
+  const bool wide = vocabulary_size > 65536;
+  std::array<std::int32_t, header_words> header{};
+  header[0] = magic;
+  header[1] = wide ? wide_version : narrow_version;
+  header[2] = static_cast<std::int32_t>(tokens.size());
+  AtomicFile file(path);
+  file.write(header.data(), header_bytes);
+  if (wide) {
+    write_words<std::uint32_t>(file, tokens);
+  } else {
+    write_words<std::uint16_t>(file, tokens);
+  }
+  file.commit();
+}
+
+TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
+  const auto bytes = file_.bytes();
+  require(bytes.size() >= header_bytes, ErrorCode::corrupt_data,
+          "'{}' holds {} bytes, too few for the header of a token file", path.string(),
+          bytes.size());
+  std::array<std::int32_t, 3> header;
+  std::memcpy(header.data(), bytes.data(), sizeof(header));
+  require(header[0] == magic && (header[1] == narrow_version || header[1] == wide_version),
+          ErrorCode::corrupt_data,
+          "'{}' is not a token file: magic {} and version {}, expected {} and {} or {}",
+          path.string(), header[0], header[1], magic, narrow_version, wide_version);
+  wide_ = header[1] == wide_version;
+  size_ = header[2];
+  const std::size_t expected = static_cast<std::size_t>(size_) * (wide_ ? 4 : 2);
+  require(size_ >= 0 && bytes.size() - header_bytes == expected, ErrorCode::corrupt_data,
+          "the header of '{}' gives {} tokens, but {} bytes follow", path.string(), size_,
+          bytes.size() - header_bytes);
+}
+
+void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out) const {
+  check(begin >= 0 && begin + static_cast<std::int64_t>(out.size()) <= size_,
+        "a range inside the token file");
+  const std::byte* from =
+      file_.bytes().data() + header_bytes + static_cast<std::size_t>(begin) * (wide_ ? 4 : 2);
+  if (wide_) {
+    read_words<std::uint32_t>(from, out);
+  } else {
+    read_words<std::uint16_t>(from, out);
+  }
+}
+
+std::vector<std::int64_t> document_starts(const TokenSequence& tokens, std::int32_t end_of_text,
+                                          std::int64_t sequence_length) {
+  std::vector<std::int64_t> starts{0};
+  std::vector<std::int32_t> buffer(std::size_t{1} << 16);
+  for (std::int64_t begin = 0; begin < tokens.size(); begin += std::ssize(buffer)) {
+    const std::int64_t count = std::min(std::ssize(buffer), tokens.size() - begin);
+    tokens.read(begin, std::span(buffer).first(static_cast<std::size_t>(count)));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t position = begin + i;
+      const bool has_target = position + 1 < tokens.size();
+      const bool starts_document = buffer[static_cast<std::size_t>(i)] == end_of_text;
+      const bool goes_on = position - starts.back() == sequence_length;
+      if (has_target && position > 0 && (starts_document || goes_on)) starts.push_back(position);
+    }
+  }
+  return starts;
 }
 
 }  // namespace heed

@@ -2,19 +2,68 @@
 // name made of their content and the tokenizer's; in memory where there is no cache.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/progress.h"
 #include "tokenizer/tokenizer.h"
-#include "train/token_file.h"
-#include "train/token_sequence.h"
 
 namespace heed {
+
+// A long sequence of tokens, in memory or in files.
+class TokenSequence {
+ public:
+  virtual ~TokenSequence() = default;
+  virtual std::int64_t size() const = 0;
+  // Tokens [begin, begin + out.size()), which must be in range.
+  virtual void read(std::int64_t begin, std::span<std::int32_t> out) const = 0;
+};
+
+// In memory.
+class TokenList : public TokenSequence {
+ public:
+  explicit TokenList(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
+
+  std::int64_t size() const override { return std::ssize(tokens_); }
+  void read(std::int64_t begin, std::span<std::int32_t> out) const override {
+    std::copy_n(tokens_.begin() + begin, out.size(), out.begin());
+  }
+
+ private:
+  std::vector<std::int32_t> tokens_;
+};
+
+// Tokens on disk, in llm.c's format: 256 little-endian int32 (magic 20240520, version, count), then
+// the tokens as u16 (version 1) or, for larger vocabularies, u32 (version 7).
+//
+// Writes one file atomically.
+void write_token_file(const std::filesystem::path& path, std::span<const std::int32_t> tokens,
+                      std::int64_t vocabulary_size);
+
+// A mapped file of tokens.
+class TokenFile final : public TokenSequence {
+ public:
+  // Throws Error{corrupt_data} for a wrong magic, version or length.
+  explicit TokenFile(const std::filesystem::path& path);
+
+  std::int64_t size() const override { return size_; }
+  // Tokens [begin, begin + out.size()).
+  void read(std::int64_t begin, std::span<std::int32_t> out) const override;
+
+ private:
+  MappedFile file_;
+  std::int64_t size_ = 0;
+  bool wide_ = false;  // u32
+};
 
 class TokenData : public TokenSequence {
  public:
@@ -69,5 +118,11 @@ struct SplitTexts {
   Texts validation;
 };
 SplitTexts split_texts(const Texts& texts, double fraction);
+
+// The beginning of each document, at the end-of-text token that ends the previous one so that its
+// first token is predicted too, and every sequence_length tokens within it, so that long documents
+// are covered. Each start is followed by at least one target. At least one start, given two tokens.
+std::vector<std::int64_t> document_starts(const TokenSequence& tokens, std::int32_t end_of_text,
+                                          std::int64_t sequence_length);
 
 }  // namespace heed

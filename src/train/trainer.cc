@@ -4,14 +4,11 @@
 
 #include "base/files.h"
 #include "base/threads.h"
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "kernels/kernels.h"
-#include "train/absolute_path.h"
-#include "train/group_checks.h"
 #include "train/process_grid.h"
-#include "train/resume_checks.h"
 #include "train/run.h"
-#include "train/run_request.h"
+#include "train/run_checks.h"
 
 namespace heed {
 namespace {

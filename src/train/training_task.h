@@ -9,7 +9,7 @@
 
 #include "comm/group.h"
 #include "model/parameters.h"
-#include "train/gradient_norms.h"
+#include "train/optimizer.h"
 #include "train/run_directory.h"
 #include "train/sharded_model.h"
 #include "train/trainer.h"

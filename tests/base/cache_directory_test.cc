@@ -1,4 +1,4 @@
-#include "base/cache_directory.h"
+#include "base/directories.h"
 
 #include <gtest/gtest.h>
 

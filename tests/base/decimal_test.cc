@@ -1,4 +1,4 @@
-#include "base/decimal.h"
+#include "base/numbers.h"
 
 #include <gtest/gtest.h>
 

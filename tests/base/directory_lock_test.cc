@@ -1,4 +1,4 @@
-#include "base/directory_lock.h"
+#include "base/directories.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/index_list.h"
+#include "base/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/json_fields.h"
+#include "base/json.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "base/nearest_names.h"
+#include "base/text.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "chat/find_chat_template.h"
+#include "chat/chat_template.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -14,7 +14,6 @@
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
-#include "checkpoint/safetensors_writer.h"
 #include "tensor/tensor.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
 // Elements of a file as f32, straight and transposed.
-#include "checkpoint/tensor_entry.h"
+#include "checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,6 @@
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "base/threads.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_writer.h"
 #include "tensor/tensor.h"
 
 namespace heed {

@@ -8,7 +8,7 @@
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 
 namespace heed {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/temporary_directory.h"
-#include "chat/find_chat_template.h"
+#include "chat/chat_template.h"
 #include "cli/run_heed.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"

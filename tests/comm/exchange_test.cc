@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/bf16.h"
-#include "comm/terms.h"
+#include "comm/exchange_queue.h"
 #include "comm/transport_group.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 
-#include "comm/agreement.h"
+#include "comm/group.h"
 #include "comm/launch.h"
 #include "comm/local_group.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/bf16.h"
+#include "comm/exchange_queue.h"
 #include "comm/group.h"
-#include "comm/terms.h"
 
 namespace heed::testing {
 

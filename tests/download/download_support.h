@@ -11,8 +11,8 @@
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
+#include "download/download_file.h"
 #include "download/hub.h"
-#include "download/partial_file.h"
 #include "support/hub_server.h"
 
 namespace heed::testing {

@@ -1,4 +1,4 @@
-#include "download/hub_name.h"
+#include "download/hub.h"
 
 #include <gtest/gtest.h>
 

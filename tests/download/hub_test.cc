@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "download/download_support.h"
-#include "download/url.h"
+#include "download/http_client.h"
 
 namespace heed {
 namespace {

@@ -12,8 +12,8 @@
 #include "engine/pulled_models.h"
 #include "heed/translate.h"
 #include "microscope/attention/pair_statistics.h"
-#include "microscope/microworld/pair_check.h"
 #include "microworld/bilingual/bilingual.h"
+#include "microworld/checks/pair_check.h"
 
 namespace heed {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "chat/find_chat_template.h"
+#include "chat/chat_template.h"
 #include "engine/model_chat.h"
 
 namespace heed {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/environment_variable.h"
 #include "base/expect_error.h"
 #include "base/files.h"

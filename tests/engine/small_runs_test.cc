@@ -5,7 +5,6 @@
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
-#include "microworld/corpus.h"
 #include "microworld/microworld.h"
 
 namespace heed {

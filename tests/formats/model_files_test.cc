@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_writer.h"
 #include "support/gpt2_names.h"
 
 namespace heed {

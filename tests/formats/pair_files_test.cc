@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_writer.h"
 #include "formats/format.h"
 #include "formats/model_files.h"
 

@@ -1,5 +1,5 @@
 // What a model that is saved again keeps of the directory that it was loaded from.
-#include "formats/source_files.h"
+#include "formats/config_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The engine: choices are proper distributions, and replaying finds every derivation of a text.
-#include "microworld/chooser.h"
+#include "microworld/writer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,8 @@
 #include "microworld/creatures.h"
 #include "microworld/goods.h"
 #include "microworld/kinds.h"
-#include "microworld/lexicon.h"
 #include "microworld/phrase.h"
 #include "microworld/scenes.h"
-#include "microworld/writer.h"
 
 namespace heed::microworld {
 namespace {

@@ -1,4 +1,4 @@
-#include "microworld/corpus.h"
+#include "microworld/microworld.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,6 @@
 #include "base/expect_error.h"
 #include "base/threads.h"
 #include "scoring/bleu.h"
-#include "scoring/pcg64.h"
 
 namespace heed::scoring {
 namespace {

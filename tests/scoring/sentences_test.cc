@@ -1,4 +1,4 @@
-#include "scoring/sentences.h"
+#include "scoring/metric.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"

@@ -8,8 +8,8 @@
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "server/explorer_support.h"
+#include "train/optimizer.h"
 #include "train/run_directory.h"
-#include "train/schedule.h"
 
 namespace heed::server {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/embedded_models.h"
 #include "engine/measured_examples.h"
 #include "microscope/attention/text_words.h"
-#include "microscope/microworld/evidence_check.h"
+#include "microworld/checks/evidence_check.h"
 #include "server/explorer_support.h"
 
 namespace heed::server {

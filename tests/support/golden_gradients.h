@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 #include "formats/stored_tensors.h"
 
 namespace heed::testing {

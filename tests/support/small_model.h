@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "formats/model_files.h"
-#include "microworld/corpus.h"
+#include "microworld/microworld.h"
 #include "model/gpt.h"
 #include "tokenizer/train_byte_pair.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "model/encoder_decoder.h"
-#include "tokenizer/joint_vocabulary.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed::testing {
 

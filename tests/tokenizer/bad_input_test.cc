@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/temporary_directory.h"
-#include "tokenizer/byte_letters.h"
+#include "tokenizer/byte_pair_tokenizer.h"
 #include "tokenizer/small_tokenizer.h"
 #include "tokenizer/tokenizer_files.h"
 

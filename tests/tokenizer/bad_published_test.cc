@@ -9,7 +9,7 @@
 #include "tokenizer/small_metaspace.h"
 #include "tokenizer/small_tokenizer.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/word_pattern.h"
+#include "tokenizer/words.h"
 
 namespace heed {
 namespace {

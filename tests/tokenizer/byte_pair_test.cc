@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/threads.h"
-#include "tokenizer/byte_letters.h"
 #include "tokenizer/small_tokenizer.h"
 #include "tokenizer/test_data.h"
 #include "tokenizer/tokenizer_files.h"

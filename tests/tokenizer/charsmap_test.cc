@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "tokenizer/base64.h"
 #include "tokenizer/small_charsmap.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
 // What tokenizer_config.json, special_tokens_map.json and added_tokens.json say beside a tokenizer.
-#include "tokenizer/config_tokens.h"
+#include "tokenizer/tokenizer_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "tokenizer/small_metaspace.h"
 #include "tokenizer/small_published.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/word_piece_json.h"
+#include "tokenizer/word_piece_tokenizer.h"
 
 namespace heed {
 namespace {

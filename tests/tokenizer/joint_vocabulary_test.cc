@@ -1,4 +1,4 @@
-#include "tokenizer/joint_vocabulary.h"
+#include "tokenizer/train_byte_pair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/temporary_directory.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {

@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "tokenizer/character_class.h"
 #include "tokenizer/normalisation.h"
-#include "tokenizer/normaliser_steps.h"
 #include "tokenizer/records.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_files.h"

@@ -1,4 +1,4 @@
-#include "tokenizer/published_words.h"
+#include "tokenizer/words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,6 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "tokenizer/character_class.h"
-#include "tokenizer/word_pattern.h"
-#include "tokenizer/words.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "tokenizer/token_trie.h"
+#include "tokenizer/vocabulary.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
-#include "tokenizer/byte_letters.h"
+#include "tokenizer/byte_pair_tokenizer.h"
 #include "tokenizer/small_tokenizer.h"
 #include "tokenizer/tokenizer_files.h"
 #include "tokenizer/words.h"

@@ -8,7 +8,6 @@
 #include "base/temporary_directory.h"
 #include "tokenizer/small_published.h"
 #include "tokenizer/tokenizer_files.h"
-#include "tokenizer/word_piece_json.h"
 
 namespace heed {
 namespace {

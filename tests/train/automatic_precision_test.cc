@@ -1,4 +1,4 @@
-#include "train/automatic_precision.h"
+#include "train/settings.h"
 
 #include <gtest/gtest.h>
 

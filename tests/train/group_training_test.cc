@@ -10,9 +10,9 @@
 #include "comm/local_group.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
-#include "train/state_shard.h"
 #include "train/stop_after.h"
 #include "train/training.h"
+#include "train/training_state.h"
 
 namespace heed {
 namespace {

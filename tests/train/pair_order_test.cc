@@ -6,8 +6,7 @@
 #include <set>
 
 #include "base/temporary_directory.h"
-#include "tokenizer/joint_vocabulary.h"
-#include "train/pair_rows.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {

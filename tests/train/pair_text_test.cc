@@ -1,4 +1,4 @@
-#include "train/pair_text.h"
+#include "train/pair_data.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,8 @@
 #include "base/expect_error.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
-#include "tokenizer/joint_vocabulary.h"
 #include "tokenizer/tokenizer_files.h"
-#include "train/pair_data.h"
+#include "tokenizer/train_byte_pair.h"
 
 namespace heed {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
+#include "train/optimizer.h"
 #include "train/presets.h"
-#include "train/schedule.h"
 
 namespace heed {
 namespace {

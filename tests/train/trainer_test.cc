@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "formats/model_files.h"

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors_writer.h"
+#include "checkpoint/safetensors.h"
 #include "microscope/files/npz_writer.h"
 
 namespace heed {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 
 namespace heed {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "microscope/traces/capture.h"
 
 namespace heed {

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "microworld/bilingual/english.h"
-#include "microworld/bilingual/english_forms.h"
 
 namespace heed::microworld::bilingual {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "microworld/bilingual/german_forms.h"
+#include "microworld/bilingual/german.h"
 
 namespace heed::microworld::bilingual {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "microworld/bilingual/words.h"
-#include "microworld/chooser.h"
 #include "microworld/story.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld::bilingual {
 

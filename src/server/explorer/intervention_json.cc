@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"

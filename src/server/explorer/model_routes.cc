@@ -1,8 +1,8 @@
 // The model: its shape, vocabulary and parameters.
 #include <algorithm>
 
-#include "base/ascii.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "engine/architecture_json.h"
 #include "engine/documents.h"
 #include "engine/token_json.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/nearest_names.h"
+#include "base/text.h"
 #include "microscope/intervene/pair_intervention_text.h"
 #include "server/explorer/intervention_fields.h"
 #include "server/explorer/recorded_values.h"

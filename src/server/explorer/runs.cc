@@ -5,7 +5,7 @@
 #include <chrono>
 #include <optional>
 
-#include "base/directory_lock.h"
+#include "base/directories.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "formats/model_files.h"

@@ -9,10 +9,10 @@
 #include "kernels/instruction_sets.h"
 #include "microscope/families.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/microworld/edge_cutter.h"
 #include "microscope/patch/patch_cells.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
+#include "microworld/checks/marked_story.h"
 
 namespace heed {
 namespace {

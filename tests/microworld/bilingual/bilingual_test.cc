@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "heed/error.h"
-#include "microworld/bilingual/pair_corpus.h"
 
 namespace heed::microworld::bilingual {
 namespace {

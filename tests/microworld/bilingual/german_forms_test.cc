@@ -1,5 +1,5 @@
 // German inflection against tables written by hand.
-#include "microworld/bilingual/german_forms.h"
+#include "microworld/bilingual/german.h"
 
 #include <gtest/gtest.h>
 

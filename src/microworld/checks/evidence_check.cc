@@ -1,0 +1,335 @@
+#include "microworld/checks/evidence_check.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "base/error.h"
+#include "microscope/explain/logit_lens.h"
+#include "microworld/checks/marked_story.h"
+#include "microworld/microworld.h"
+#include "model/input_checks.h"
+
+namespace heed {
+namespace {
+
+// Stories to look for variants in: the rarest subject is in one of some hundred stories.
+constexpr std::int64_t most_stories = 200'000;
+
+constexpr std::size_t most_others = 64;  // variants of another reading
+
+// A text up to the word, and the first token of the answer.
+struct Variant {
+  std::vector<std::int32_t> tokens;
+  std::int32_t answer = 0;
+  std::vector<TokenRange> evidence;
+};
+
+using VariantsBySubject = std::map<std::string, std::vector<Variant>>;
+
+// The subjects that are measured, and variants of these and of other readings of the same words,
+// whose evidence takes the place of theirs.
+struct Collected {
+  VariantsBySubject measured;
+  VariantsBySubject others;
+};
+
+// "bank" of "bank/river": the word with several readings, or the subject itself.
+std::string family_of(const std::string& subject) { return subject.substr(0, subject.find('/')); }
+
+// The variant's text with the evidence of another in place of its own.
+std::vector<std::int32_t> with_evidence_of(const Variant& variant, const Variant& other) {
+  std::vector<std::int32_t> tokens;
+  std::int64_t copied = 0;
+  for (std::size_t word = 0; word < variant.evidence.size(); ++word) {
+    const TokenRange& own = variant.evidence[word];
+    const TokenRange& theirs = other.evidence[std::min(word, other.evidence.size() - 1)];
+    tokens.insert(tokens.end(), variant.tokens.begin() + copied,
+                  variant.tokens.begin() + own.begin);
+    tokens.insert(tokens.end(), other.tokens.begin() + theirs.begin,
+                  other.tokens.begin() + theirs.end);
+    copied = own.end;
+  }
+  tokens.insert(tokens.end(), variant.tokens.begin() + copied, variant.tokens.end());
+  return tokens;
+}
+
+Variant variant_of(const MarkedStory& story, const MarkedStory::Evidence& mark) {
+  const auto word_end = story.tokens.begin() + mark.word.end;
+  return {
+      .tokens = {story.tokens.begin(), word_end}, .answer = *word_end, .evidence = mark.evidence};
+}
+
+Collected collect(const Tokenizer& tokenizer, std::int64_t context,
+                  const EvidenceCheckOptions& options) {
+  const microworld::Microworld world(options.seed);
+  const auto needed = static_cast<std::size_t>(options.variants + options.choosing);
+  Collected collected;
+  VariantsBySubject& found = collected.measured;
+  for (const std::string& subject : options.subjects) found[subject];
+  const auto wanted = [&](const std::string& subject) {
+    const auto known = found.find(subject);
+    if (known == found.end()) return options.subjects.empty();
+    return known->second.size() < needed;
+  };
+  const auto is_other_reading = [&](const std::string& subject) {
+    if (collected.others[subject].size() >= most_others) return false;
+    return std::ranges::any_of(found, [&](const auto& entry) {
+      return entry.first != subject && family_of(entry.first) == family_of(subject);
+    });
+  };
+  // Without a list of subjects, all are met early; the search ends when none of them lacks
+  // variants.
+  constexpr std::int64_t until_all_are_met = 5000;
+  for (std::int64_t i = 0; i < most_stories; ++i) {
+    require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
+    const bool complete = std::ranges::all_of(
+        found, [&](const auto& entry) { return entry.second.size() >= needed; });
+    if (complete && (!options.subjects.empty() || i >= until_all_are_met)) break;
+    const microworld::Story story = world.story(i);
+    if (std::ranges::none_of(story.evidence, [&](const auto& mark) {
+          return wanted(mark.subject) || is_other_reading(mark.subject);
+        })) {
+      continue;
+    }
+    const MarkedStory marked = mark_story(story, tokenizer);
+    for (const MarkedStory::Evidence& mark : marked.evidence) {
+      if (mark.word.end > context) continue;
+      if (wanted(mark.subject)) found[mark.subject].push_back(variant_of(marked, mark));
+      if (is_other_reading(mark.subject)) {
+        collected.others[mark.subject].push_back(variant_of(marked, mark));
+      }
+    }
+  }
+  for (const auto& [subject, variants] : found) {
+    require(variants.size() >= needed, ErrorCode::not_found,
+            "{} variants of '{}' in {} stories; expected {}", variants.size(), subject,
+            most_stories, needed);
+  }
+  return collected;
+}
+
+double weight_on(const QueryRows& rows, const HeadName& head, const TokenRange& range) {
+  return rows.weight(head, range.begin, range.end);
+}
+
+// Whether at most one token outside the range gets more than the range's heaviest.
+bool is_prominent(std::span<const float> row, const TokenRange& range) {
+  const auto begin = row.begin() + range.begin;
+  const auto end = row.begin() + range.end;
+  const float largest = *std::max_element(begin, end);
+  const auto more = [&](float weight) { return weight > largest; };
+  return std::count_if(row.begin(), begin, more) + std::count_if(end, row.end(), more) <= 1;
+}
+
+// Variants of the other readings of the subject's word or, where there is none, of the subject.
+std::vector<Variant> other_evidence(const std::string& subject, const Collected& collected) {
+  std::vector<Variant> others;
+  for (const auto& [name, variants] : collected.others) {
+    if (name == subject || family_of(name) != family_of(subject)) continue;
+    others.insert(others.end(), variants.begin(), variants.end());
+  }
+  return others.empty() ? collected.measured.at(subject) : others;
+}
+
+class SubjectExamination {
+ public:
+  SubjectExamination(const Gpt& gpt, const std::string& subject, const Collected& collected,
+                     const EvidenceCheckOptions& options)
+      : SubjectExamination(gpt, subject, collected.measured.at(subject),
+                           other_evidence(subject, collected), options) {}
+
+  SubjectExamination(const Gpt& gpt, const std::string& subject,
+                     const std::vector<Variant>& variants, std::vector<Variant> others,
+                     const EvidenceCheckOptions& options)
+      : gpt_(gpt),
+        options_(options),
+        others_(std::move(others)),
+        choosing_(variants.begin(), variants.begin() + options.choosing),
+        measured_(variants.begin() + options.choosing,
+                  variants.begin() + options.choosing + options.variants) {
+    check_.subject = subject;
+    check_.variants = options.variants;
+  }
+
+  EvidenceCheck run() {
+    choose_heads();
+    const std::vector<HeadName> others = other_heads();
+    for (std::size_t i = 0; i < measured_.size(); ++i) {
+      const Variant& variant = measured_[i];
+      check_.replaced += probability_replaced(variant, i);
+      check_.isolated += probability_isolated(variant, 0);
+      check_.others_isolated += probability_isolated(variant, 1);
+      check_.probability += probability(variant, nullptr);
+      check_.without_heads += probability_without(variant, check_.heads);
+      check_.without_others += probability_without(variant, others);
+      check_.without_edges += probability_without_edges(variant);
+    }
+    for (double* sum :
+         {&check_.probability, &check_.without_heads, &check_.without_others, &check_.without_edges,
+          &check_.replaced, &check_.isolated, &check_.others_isolated}) {
+      *sum /= static_cast<double>(measured_.size());
+    }
+    weigh();
+    look_through_depth();
+    return check_;
+  }
+
+ private:
+  double probability(const Variant& variant, Editor* editor, Probe* probe = nullptr) const {
+    require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
+    return answer_probability(gpt_, variant.tokens, variant.answer, editor, probe);
+  }
+
+  double probability_without(const Variant& variant, const std::vector<HeadName>& heads) const {
+    require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
+    return answer_probability_without(gpt_, variant.tokens, variant.answer, heads);
+  }
+
+  double probability_without_edges(const Variant& variant) const {
+    const std::int64_t end = std::ssize(variant.tokens);
+    std::vector<EdgeBlock> blocks;
+    for (const TokenRange& evidence : variant.evidence) {
+      blocks.push_back({.queries = {evidence.end, end}, .keys = evidence});
+    }
+    EdgeCutter cutter(blocks);
+    return probability(variant, &cutter);
+  }
+
+  // With the evidence of the first of the other variants, from the `begin`-th on, that has another
+  // answer.
+  double probability_replaced(const Variant& variant, std::size_t begin) const {
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+      const Variant& other = others_[(begin + i) % others_.size()];
+      if (other.answer == variant.answer) continue;
+      const std::vector<std::int32_t> tokens = with_evidence_of(variant, other);
+      if (std::ssize(tokens) > gpt_.config().context) continue;
+      return answer_probability(gpt_, tokens, variant.answer);
+    }
+    return probability(variant, nullptr);  // nothing else could be said
+  }
+
+  // With all edges cut from the evidence to what stands before it: it is then read by itself, and
+  // what follows can no longer find it by what it belongs to.
+  // `back` moves the cut: by as many tokens as the evidence has for 1.
+  double probability_isolated(const Variant& variant, std::int64_t back) const {
+    std::vector<EdgeBlock> blocks;
+    for (const TokenRange& evidence : variant.evidence) {
+      const std::int64_t length = evidence.end - evidence.begin;
+      const std::int64_t begin = evidence.begin - back * length;
+      if (begin > 0) blocks.push_back({.queries = {begin, begin + length}, .keys = {0, begin}});
+    }
+    EdgeCutter cutter(blocks);
+    return probability(variant, &cutter);
+  }
+
+  double mean_without(const std::vector<HeadName>& heads) const {
+    double sum = 0;
+    for (const Variant& variant : choosing_) sum += probability_without(variant, heads);
+    return sum / static_cast<double>(choosing_.size());
+  }
+
+  bool is_chosen(const HeadName& head) const {
+    return std::ranges::find(check_.heads, head) != check_.heads.end();
+  }
+
+  void choose_heads() {
+    const double before = mean_without({});
+    check_.heads =
+        heads_that_halve(gpt_.config(), before, options_.most_heads, [&](const auto& heads) {
+          return mean_without(heads);
+        }).heads;
+  }
+
+  // As many heads of the same layers that were not chosen (of any layer where a layer has none).
+  std::vector<HeadName> other_heads() const {
+    std::vector<HeadName> others;
+    const auto is_free = [&](const HeadName& head) {
+      return !is_chosen(head) && std::ranges::find(others, head) == others.end();
+    };
+    for (const HeadName& chosen : check_.heads) {
+      const std::vector<HeadName> all = all_heads(gpt_.config());
+      auto found = std::ranges::find_if(
+          all, [&](const HeadName& head) { return head.layer == chosen.layer && is_free(head); });
+      if (found == all.end()) found = std::ranges::find_if(all, is_free);
+      if (found != all.end()) others.push_back(*found);
+    }
+    return others;
+  }
+
+  void weigh() {
+    const std::size_t words = measured_.front().evidence.size();
+    const std::vector<HeadName> heads = all_heads(gpt_.config());
+    std::vector<std::vector<double>> sums(words, std::vector<double>(heads.size(), 0.0));
+    for (const Variant& variant : choosing_) {
+      QueryRows rows(gpt_.config(), std::ssize(variant.tokens) - 1);
+      probability(variant, nullptr, &rows);
+      for (std::size_t word = 0; word < words; ++word) {
+        for (std::size_t head = 0; head < heads.size(); ++head) {
+          sums[word][head] += weight_on(rows, heads[head], variant.evidence[word]);
+        }
+      }
+    }
+    std::vector<std::size_t> best;
+    for (const std::vector<double>& sum : sums) {
+      best.push_back(static_cast<std::size_t>(std::ranges::max_element(sum) - sum.begin()));
+      check_.weights.push_back({.head = heads[best.back()]});
+    }
+    const auto count = static_cast<double>(measured_.size());
+    for (const Variant& variant : measured_) {
+      QueryRows rows(gpt_.config(), std::ssize(variant.tokens) - 1);
+      probability(variant, nullptr, &rows);
+      for (std::size_t word = 0; word < words; ++word) {
+        const HeadName& head = heads[best[word]];
+        const TokenRange& range = variant.evidence[word];
+        EvidenceWeight& weight = check_.weights[word];
+        weight.share += weight_on(rows, head, range) / count;
+        weight.even_share += static_cast<double>(range.end - range.begin) /
+                             static_cast<double>(variant.tokens.size()) / count;
+        weight.prominent += is_prominent(rows.row(head), range) ? 1 / count : 0;
+      }
+    }
+  }
+
+  void look_through_depth() {
+    check_.right_by_depth.assign(static_cast<std::size_t>(gpt_.config().layers + 1), 0.0);
+    for (const Variant& variant : measured_) {
+      const LogitLens lens = look_through_layers(
+          gpt_, variant.tokens, {.top = 1, .positions = {std::ssize(variant.tokens) - 1}});
+      for (std::size_t depth = 0; depth < check_.right_by_depth.size(); ++depth) {
+        if (lens.cells[depth].top.front().token != variant.answer) continue;
+        check_.right_by_depth[depth] += 1 / static_cast<double>(measured_.size());
+      }
+    }
+  }
+
+  const Gpt& gpt_;
+  const EvidenceCheckOptions& options_;
+  std::vector<Variant> others_;  // whose evidence replaces that of the measured
+  std::vector<Variant> choosing_, measured_;
+  EvidenceCheck check_;
+};
+
+}  // namespace
+
+std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& tokenizer,
+                                          const EvidenceCheckOptions& options) {
+  require_predicts_next(gpt.config(), "evidence in the microworld");
+  require(options.variants >= 1 && options.choosing >= 1, ErrorCode::invalid_argument,
+          "{} variants to measure and {} to choose heads on: expected at least one of each",
+          options.variants, options.choosing);
+  require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
+          "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
+          gpt.config().vocabulary_size);
+  const Collected all = collect(tokenizer, gpt.config().context, options);
+  std::vector<EvidenceCheck> checks;
+  for (const auto& [subject, variants] : all.measured) {
+    checks.push_back(SubjectExamination(gpt, subject, all, options).run());
+    if (options.progress) {
+      options.progress({"measuring evidence", std::ssize(checks), std::ssize(all.measured)});
+    }
+  }
+  return checks;
+}
+
+}  // namespace heed
