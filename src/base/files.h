@@ -55,11 +55,11 @@ class MappedFile {
 
 // Writes `path` atomically: bytes go to a temporary file in the same directory, which commit()
 // flushes to the disk and renames over `path`. Without commit() the destructor removes the
-// temporary file, as remove_unfinished() does. A killed process leaves it behind, unlocked; the next
-// writer of `path` removes it. To replace several files together, finish() all of them before the first commit(), so that a
-// full disk is detected before any file is replaced. Any number of threads and processes may write
-// the same path, and the last to commit wins. Throws Error{input_output} with the system's reason
-// (disk full, read-only, ...).
+// temporary file, as remove_unfinished() does. A killed process leaves it behind, unlocked; the
+// next writer of `path` removes it. To replace several files together, finish() all of them before
+// the first commit(), so that a full disk is detected before any file is replaced. Any number of
+// threads and processes may write the same path, and the last to commit wins. Throws
+// Error{input_output} with the system's reason (disk full, read-only, ...).
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

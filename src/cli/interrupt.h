@@ -1,6 +1,6 @@
 // SIGINT and SIGTERM: the first asks work to stop at its next safe point, the second ends the
-// process at once, without the files that it was writing. SIGHUP asks likewise, however often it comes. Before any work looks at the flag,
-// the first ends the process too.
+// process at once, without the files that it was writing. SIGHUP asks likewise, however often it
+// comes. Before any work looks at the flag, the first ends the process too.
 #pragma once
 
 #include "base/progress.h"

@@ -1,8 +1,8 @@
 // The parameters of a run's last evaluations, in files, and their mean (checkpoint averaging).
 #pragma once
 
-#include <filesystem>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <vector>
 

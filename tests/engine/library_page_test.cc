@@ -1,4 +1,5 @@
-// The output of the program in docs/library.md: the figures that it shows are those of the embedded model.
+// The output of the program in docs/library.md: the figures that it shows are those of the embedded
+// model.
 #include <gtest/gtest.h>
 
 #include <sstream>
