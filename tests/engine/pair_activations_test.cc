@@ -18,7 +18,7 @@ const Translator& built_in() {
   return translator;
 }
 
-struct Texts {
+struct ToyTexts {
   std::vector<std::int32_t> source = built_in().encode("A dog runs.");
   std::vector<std::int32_t> target = decoder_tokens(built_in(), "Ein Hund rennt.");
 
@@ -28,7 +28,7 @@ struct Texts {
 };
 
 TEST(PairActivations, HaveTheRowsOfTheirTexts) {
-  const Texts texts;
+  const ToyTexts texts;
   const Activations found = record(built_in(), texts.pair());
   EXPECT_EQ(found.tokens(), texts.target);
   EXPECT_EQ(found.source_tokens(), texts.source);
@@ -56,14 +56,14 @@ TEST(PairActivations, HaveTheRowsOfTheirTexts) {
 }
 
 TEST(PairActivations, AreNoStreamOfOneModel) {
-  const Texts texts;
+  const ToyTexts texts;
   const Activations found = record(built_in(), texts.pair());
   testing::expect_error(
       ErrorCode::unsupported, [&] { head_results(found, {}); }, "an encoder-decoder has two");
 }
 
 TEST(PairHooks, ThatChangeNothingChangeNoBit) {
-  const Texts texts;
+  const ToyTexts texts;
   const Array logits = run(built_in(), texts.pair());
   for (const std::string& name : point_names(built_in())) {
     if (name == "unembed.hook_out") continue;
@@ -78,7 +78,7 @@ TEST(PairHooks, ThatChangeNothingChangeNoBit) {
 }
 
 TEST(PairHooks, LossesAreOfTheTokensThatFollowAndTheEnd) {
-  const Texts texts;
+  const ToyTexts texts;
   const std::vector<std::int32_t> next = tokens_after(built_in(), texts.target);
   EXPECT_EQ(std::ssize(next), texts.targets());
   EXPECT_TRUE(std::equal(texts.target.begin() + 1, texts.target.end(), next.begin()));
@@ -88,7 +88,7 @@ TEST(PairHooks, LossesAreOfTheTokensThatFollowAndTheEnd) {
 }
 
 TEST(PairHooks, SeeEveryStepOfAGreedyTranslation) {
-  const Texts texts;
+  const ToyTexts texts;
   std::vector<std::int64_t> positions;
   const auto plain = translate_greedily(built_in(), texts.source);
   const auto hooked = translate_greedily(
