@@ -6,7 +6,7 @@
 namespace heed::server {
 namespace {
 
-constexpr const char* sampling = "x-sampling";
+constexpr const char* sampling_placeholder = "x-sampling";
 
 // `shared`: what each placeholder stands for. In a list it stands for names of required fields, or
 // for parameters of a query.
@@ -24,12 +24,12 @@ OrderedJson expanded(const OrderedJson& json, const OrderedJson& shared) {
     return whole;
   }
   for (const OrderedJson& item : json) {
-    const bool is_name = item == sampling;
-    if (!is_name && !(item.is_object() && item.contains(sampling))) {
+    const bool is_name = item == sampling_placeholder;
+    if (!is_name && !(item.is_object() && item.contains(sampling_placeholder))) {
       whole.push_back(expanded(item, shared));
       continue;
     }
-    for (const auto& [name, schema] : shared[sampling].items()) {
+    for (const auto& [name, schema] : shared[sampling_placeholder].items()) {
       whole.push_back(is_name ? OrderedJson(name)
                               : OrderedJson{{"name", name}, {"in", "query"}, {"schema", schema}});
     }
@@ -42,7 +42,7 @@ OrderedJson expanded(const OrderedJson& json, const OrderedJson& shared) {
 std::string_view openapi_document() {
   static const std::string document = [] {
     OrderedJson json = OrderedJson::parse(embedded_openapi());
-    const OrderedJson shared{{sampling, sampling_schemas()},
+    const OrderedJson shared{{sampling_placeholder, sampling_schemas()},
                              {"x-completion", json["x-completion"]}};
     json.erase("x-completion");
     return expanded(json, shared).dump(1);
