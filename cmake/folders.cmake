@@ -6,8 +6,10 @@ option(HEED_PRECOMPILE_HEADERS "Parse the most common headers once" ON)
 
 # With CMAKE_UNITY_BUILD, which the presets set, up to this many sources of a folder are compiled as
 # one, and templates that they share are instantiated once: half of the time of a build. Names in
-# anonymous namespaces are therefore unique in their folder.
+# anonymous namespaces of these folders are therefore unique in their folder; small folders are
+# compiled file by file, and theirs need not be.
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
+set(heed_folders_of_single_files base tokenizer chat checkpoint comm scoring download)
 
 # A face, or a test: what it computes takes no time, so it is compiled quickly instead of well.
 function(heed_optimise_little target)
@@ -100,6 +102,9 @@ function(heed_folder folder)
   add_library(heed_${name} STATIC ${sources})
   target_link_libraries(heed_${name} ${ARGN})
   heed_options(heed_${name})
+  if(name IN_LIST heed_folders_of_single_files)
+    set_target_properties(heed_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   set(header ${PROJECT_SOURCE_DIR}/src/base/precompiled.h)
   if(name STREQUAL "server" OR name STREQUAL "cli")
     heed_optimise_little(heed_${name})
