@@ -6,6 +6,14 @@
 #include "model/derived_points.h"
 
 namespace heed {
+namespace {
+
+// What a norm subtracts from a row: 0 for RMS norms.
+double subtracted_mean(const NormSaved& saved, std::int64_t row) {
+  return saved.mean.present() ? saved.mean(row) : 0.0F;
+}
+
+}  // namespace
 
 void Deriver::embedding() {
   const std::int64_t c = channel();

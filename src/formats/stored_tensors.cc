@@ -6,6 +6,7 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
+#include "kernels/elements.h"
 
 namespace heed {
 namespace {
@@ -321,8 +322,8 @@ void StoredModel::require_finite(const GptParameters& parameters) const {
   if (weights_ == WeightFormat::f32) return;
   for (const StoredTensor& stored : tensors_) {
     if (!is_multiplied(architecture_, stored.parameter) || !has_parameter(stored)) continue;
-    const std::optional<float> beyond =
-        find_not_finite(rows_of(parameters.tensor(stored.parameter), stored).span(), weights_);
+    const std::optional<float> beyond = kernels::find_not_finite(
+        rows_of(parameters.tensor(stored.parameter), stored).span(), weights_);
     require(!beyond, ErrorCode::unsupported,
             "'{}' holds the weight {}, which is not finite in {}: convert to f32", stored.name,
             beyond.value_or(0), kernels::weight_format_name(weights_));

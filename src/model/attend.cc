@@ -43,14 +43,7 @@ struct Operands {
 
   // One source for `batch` sequences: a dimension of stride 0.
   void broadcast(std::int64_t batch) {
-    const auto repeat = [batch](auto& view) {
-      const Shape& one = view.shape();
-      auto strides = view.strides();
-      strides[0] = 0;
-      const Shape shape =
-          one.rank() == 3 ? Shape{batch, one[1], one[2]} : Shape{batch, one[1], one[2], one[3]};
-      view = std::remove_reference_t<decltype(view)>(view.data(), shape, strides);
-    };
+    const auto repeat = [batch](auto& view) { view = repeated(view, batch); };
     if (!is_quantised) {
       repeat(input.key);
       return repeat(input.value);
@@ -136,10 +129,13 @@ View<T> rows_of(View<T> heads, std::span<const std::int64_t> starts, std::int64_
   const auto at = static_cast<std::size_t>(b);
   return heads.slice(1, starts[at], starts[at + 1]);
 }
-View<float> log_sums_of(View<float> log_sum_exp, std::int64_t heads,
-                        std::span<const std::int64_t> starts, std::int64_t b) {
+template <class T>
+View<T> log_sums_of(View<T> log_sum_exp, std::int64_t heads, std::span<const std::int64_t> starts,
+                    std::int64_t b) {
   const auto at = static_cast<std::size_t>(b);
-  return {log_sum_exp.data() + starts[at] * heads, {1, heads, starts[at + 1] - starts[at]}};
+  return log_sum_exp.reshape({log_sum_exp.size()})
+      .slice(0, starts[at] * heads, starts[at + 1] * heads)
+      .reshape({1, heads, starts[at + 1] - starts[at]});
 }
 
 // Attention of sequence b of a ragged pass, which has a number in the whole batch, to itself, or to
@@ -264,10 +260,9 @@ void attend_rows_backward(const LayerPass& at, AttentionKind kind,
   const auto queries = pass.row_starts, keys = key_starts(pass, kind);
   const std::int64_t first = pass.dropout.first_sequence;
   const auto backward = [&](std::int64_t b) {
-    const View<float> sums{const_cast<float*>(log_sum_exp.data()), log_sum_exp.shape()};
     kernels::attention_backward(
         input_of_sequence(input, queries, keys, b, first + b), rows_of(mixed, queries, b),
-        log_sums_of(sums, input.query.extent(2), queries, b), rows_of(d_mixed, queries, b),
+        log_sums_of(log_sum_exp, input.query.extent(2), queries, b), rows_of(d_mixed, queries, b),
         {.query = rows_of(gradients.query, queries, b),
          .key = rows_of(gradients.key, keys, b),
          .value = rows_of(gradients.value, keys, b),

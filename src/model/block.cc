@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/attention.h"
 #include "model/cross_attention.h"
@@ -103,8 +104,8 @@ void normalise_branch_backward(const LayerPass& at, const Branch& branch, View<c
 void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
                   const GptActivationGradients& buffers) {
   if (!at.stack.is_post_norm()) return;
-  std::ranges::copy(buffers.residual.span(), buffers.norm.data());
-  std::ranges::fill(buffers.residual.span(), 0.0F);
+  kernels::copy(buffers.residual, buffers.norm);
+  kernels::fill(buffers.residual, 0.0F);
   normalise_branch_backward(at, branch, branch.sum, buffers.norm, buffers.residual, gradients);
 }
 
@@ -114,7 +115,7 @@ View<const float> out_gradient(const LayerPass& at, const Branch& branch,
                                const GptActivationGradients& buffers, View<const float> d_sum) {
   View<const float> d_out = d_sum;
   if (at.pass.edits_gradient(branch.out_point, at.layer)) {
-    std::ranges::copy(d_sum.span(), buffers.branch.data());
+    kernels::copy(d_sum, buffers.branch);
     at.pass.visit_gradient_rows(branch.out_point, at.layer, buffers.branch);
     d_out = buffers.branch;
   } else {
@@ -181,7 +182,7 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
   visit_sum_gradient(at, last, buffers.residual);
   View<float> d_mid = buffers.residual;
   if (at.stack.is_parallel()) {  // where feed-forward does not read residual_mid
-    std::ranges::copy(buffers.residual.span(), buffers.residual_mid.data());
+    kernels::copy(buffers.residual, buffers.residual_mid);
     d_mid = buffers.residual_mid;
   }
   feed_forward_backward(at, saved.feed_forward, gradients,

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "kernels/elements.h"
 
 namespace heed {
 namespace {
@@ -20,21 +21,6 @@ View<T> positions_first(View<T> heads_first, std::int64_t first, std::int64_t po
   return {from.data(),
           {from.extent(0), positions, from.extent(1), from.extent(3)},
           {from.stride(0), from.stride(2), from.stride(1), from.stride(3)}};
-}
-
-constexpr std::int64_t elements_per_thread = 16384;  // at least: some microseconds of copying
-
-void copy_rows(View<const float> from, View<float> to) {
-  const std::int64_t positions = from.extent(1), heads = from.extent(2), size = from.extent(3);
-  const std::int64_t grain = elements_per_thread / std::max<std::int64_t>(heads * size, 1) + 1;
-  parallel_ranges(from.extent(0) * positions, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t b = row / positions, t = row % positions;
-      for (std::int64_t h = 0; h < heads; ++h) {
-        std::copy_n(&from(b, t, h, 0), size, &to(b, t, h, 0));
-      }
-    }
-  });
 }
 
 }  // namespace
@@ -90,30 +76,18 @@ void KeyValueCache::store(std::int64_t layer, View<const float> key, View<const 
 
 namespace {
 
-// One head's positions of a sequence are adjacent: (…, capacity, W) or, for scales, (…, capacity).
-template <class T>
-std::int64_t row_width(const Tensor<T>& numbers) {
-  return numbers.shape().rank() == 5 ? numbers.shape()[4] : 1;
-}
-
 // The first `length` positions of each head of every parent that is not its own child; `to` may be
 // `from`.
 template <class T>
 void copy_sequences(const Tensor<T>& from, Tensor<T>& to, std::span<const std::int64_t> parents,
                     std::int64_t length) {
   if (!from.present()) return;
-  const Shape& shape = from.shape();
-  const std::int64_t row = row_width(from);
-  const std::int64_t head = shape[3] * row, sequence = shape[2] * head;
-  parallel_items(shape[0] * std::ssize(parents), [&](std::int64_t item) {
+  parallel_items(from.shape()[0] * std::ssize(parents), [&](std::int64_t item) {
     const std::int64_t layer = item / std::ssize(parents), child = item % std::ssize(parents);
     const std::int64_t parent = parents[static_cast<std::size_t>(child)];
     if (&from == &to && parent == child) return;
-    const T* const source = from.data() + (layer * shape[1] + parent) * sequence;
-    T* const target = to.data() + (layer * shape[1] + child) * sequence;
-    for (std::int64_t g = 0; g < shape[2]; ++g) {
-      std::copy_n(source + g * head, length * row, target + g * head);
-    }
+    kernels::copy(from.view()[layer][parent].slice(1, 0, length),
+                  to.view()[layer][child].slice(1, 0, length));
   });
 }
 
@@ -121,11 +95,7 @@ void copy_sequences(const Tensor<T>& from, Tensor<T>& to, std::span<const std::i
 template <class T>
 void copy_heads(const Tensor<T>& from, Tensor<T>& to, std::int64_t length) {
   if (!from.present()) return;
-  const std::int64_t row = row_width(from), before = from.shape()[3] * row,
-                     after = to.shape()[3] * row;
-  parallel_items(from.size() / before, [&](std::int64_t head) {
-    std::copy_n(from.data() + head * before, length * row, to.data() + head * after);
-  });
+  kernels::copy(from.view().slice(3, 0, length), to.view().slice(3, 0, length));
 }
 
 // Whether sequences can be copied in place: none that is copied is overwritten.
@@ -178,7 +148,7 @@ void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& me
   const std::int64_t count = rows.extent(1);
   const auto in_use = [&](auto view) { return view[layer].slice(0, 0, batch_); };
   if (type_ == CacheType::f32) {
-    return copy_rows(rows, positions_first(in_use(memory.numbers.view()), length_, count));
+    return kernels::copy(rows, positions_first(in_use(memory.numbers.view()), length_, count));
   }
   kernels::MutableQuantisedRows to{
       .type = type_, .rows = positions_first(in_use(memory.quantised.view()), length_, count)};

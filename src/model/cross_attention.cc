@@ -4,18 +4,11 @@
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/cache.h"
+#include "model/view_shapes.h"
 #include "tensor/tensor.h"
 
 namespace heed {
 namespace {
-
-// Columns [first, first + heads·D) of rows as (batch, positions, heads, D).
-template <class T>
-View<T> heads_of(View<T> rows, std::int64_t first, std::int64_t heads, std::int64_t size,
-                 std::int64_t batch) {
-  const std::int64_t positions = rows.extent(0) / batch, row = rows.stride(0);
-  return {rows.data() + first, {batch, positions, heads, size}, {positions * row, row, size, 1}};
-}
 
 // Queries (B, T, H, D) of the pass; keys and values (1, M, G, D) of the memory, absent where caches
 // hold them.
@@ -23,10 +16,11 @@ template <class T>
 Heads<T> cross_heads(const LayerPass& at, View<T> query, View<T> key_value) {
   const AttentionSpecification& cross = at.cross_attention();
   const std::int64_t size = cross.head_size, groups = cross.key_value_heads;
-  Heads<T> heads{.query = heads_of(query, 0, cross.query_heads, size, at.pass.view_batch())};
+  Heads<T> heads{.query =
+                     heads_of_sequences(query, 0, cross.query_heads, size, at.pass.view_batch())};
   if (!key_value.present()) return heads;
-  heads.key = heads_of(key_value, 0, groups, size, 1);
-  heads.value = heads_of(key_value, cross.key_value_width(), groups, size, 1);
+  heads.key = heads_of_sequences(key_value, 0, groups, size, 1);
+  heads.value = heads_of_sequences(key_value, cross.key_value_width(), groups, size, 1);
   return heads;
 }
 
@@ -47,7 +41,7 @@ void project_memory(const LayerPass& at, View<const float> rows, View<float> key
 template <class T>
 View<T> mixed_heads(const LayerPass& at, View<T> mixed) {
   const AttentionSpecification& cross = at.cross_attention();
-  return heads_of(mixed, 0, cross.query_heads, cross.head_size, at.pass.view_batch());
+  return heads_of_sequences(mixed, 0, cross.query_heads, cross.head_size, at.pass.view_batch());
 }
 
 }  // namespace
@@ -87,7 +81,7 @@ void store_memory(const LayerPass& at, const CrossMemory& memory) {
   for (std::size_t source = 0; source < memory.caches.size(); ++source) {
     const auto own = rows.slice(0, memory.row_starts[source], memory.row_starts[source + 1]);
     const auto part = [&](std::int64_t first) {
-      return heads_of(own, first, cross.key_value_heads, cross.head_size, 1);
+      return heads_of_sequences(own, first, cross.key_value_heads, cross.head_size, 1);
     };
     memory.caches[source]->store(at.layer, part(0), part(cross.key_value_width()));
   }

@@ -1,6 +1,7 @@
 #include "model/derived_points.h"
 
 #include "kernels/dropout_hash.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/edited_points.h"
 #include "model/stages.h"
@@ -33,23 +34,7 @@ void pattern_gradient(const kernels::AttentionInput<float>& input, View<const fl
       tile, out);
   if (input.dropout.rate <= 0) return;
   const std::int64_t plane = tile.batch * input.query.extent(2) + tile.head;
-  for (std::int64_t t = 0; t < out.extent(0); ++t) {
-    const std::int64_t row = plane * input.query.extent(1) + t;
-    for (std::int64_t s = 0; s < out.extent(1); ++s) {
-      out(t, s) *= kernels::dropout_factor<float>(input.dropout, row, s);
-    }
-  }
-}
-
-// Softmax backward: d_scores = pattern · (d_pattern - Σ pattern·d_pattern), row by row, in place.
-void softmax_backward(View<const float> pattern, View<float> gradient) {
-  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
-    double sum = 0;
-    for (std::int64_t s = 0; s < pattern.extent(1); ++s) sum += pattern(t, s) * gradient(t, s);
-    for (std::int64_t s = 0; s < pattern.extent(1); ++s) {
-      gradient(t, s) = pattern(t, s) * (gradient(t, s) - static_cast<float>(sum));
-    }
-  }
+  kernels::dropout(out, kernels::from_row(input.dropout, plane * input.query.extent(1)), out);
 }
 
 }  // namespace
@@ -91,7 +76,7 @@ void observe_attention_gradients(const Pass& pass, std::int64_t layer,
           const kernels::AttentionTile tile = whole_plane(input, b, head);
           kernels::attention_pattern_tile(input, log_sum_exp, tile, pattern);
           pattern_gradient(input, d_mixed, tile, out);
-          softmax_backward(pattern, out);
+          kernels::softmax_rows_backward(pattern, out);
         }));
   }
 }
@@ -107,9 +92,7 @@ void observe_norm(const Pass& pass, std::int64_t layer, const NormPoints& points
   }
   if (pass.wants(points.scale, layer)) {
     Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
-    for (std::int64_t row = 0; row < pass.rows(); ++row) {
-      scale[row] = 1.0F / saved.reciprocal_deviation(row);
-    }
+    kernels::reciprocal(saved.reciprocal_deviation, scale.view().reshape({pass.rows()}));
     pass.probe->observe(pass.point(points.scale, layer), scale);
   }
   if (pass.wants(points.normalized, layer)) {
@@ -133,17 +116,10 @@ void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, s
   const std::int64_t channels = norm.x.extent(1);
   Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
   Tensor<float> normalized(Shape{pass.view_batch(), pass.view_positions(), channels});
-  for (std::int64_t row = 0; row < pass.rows(); ++row) {
-    // normalized = centred / scale, so ∂normalized/∂scale = -normalized / scale
-    const float reciprocal = norm.saved.reciprocal_deviation(row);
-    double sum = 0;
-    for (std::int64_t channel = 0; channel < channels; ++channel) {
-      const float gradient = norm.d_out(row, channel) * norm.parameters.gain(channel);
-      sum += gradient * (norm.x(row, channel) - subtracted_mean(norm.saved, row)) * reciprocal;
-      normalized[row * channels + channel] = gradient;
-    }
-    scale[row] = -reciprocal * static_cast<float>(sum);
-  }
+  kernels::standardise_rows_backward(standardised_rows(norm.x, norm.saved), norm.parameters.gain,
+                                     norm.d_out,
+                                     {.rows = normalized.view().reshape({pass.rows(), channels}),
+                                      .scale = scale.view().reshape({pass.rows()})});
   pass.observe_gradient(points.scale, layer, scale);
   pass.observe_gradient(points.normalized, layer, normalized);
 }

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "kernels/operands.h"
+#include "kernels/elements.h"
 #include "model/activations.h"
 #include "model/pass.h"
 
@@ -67,9 +67,9 @@ struct NormOperands {
 void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, std::int64_t layer,
                             const NormPoints& points, const NormOperands& norm);
 
-// The mean that a norm subtracts from a row: 0 for RMS norms.
-inline float subtracted_mean(const NormSaved& saved, std::int64_t row) {
-  return saved.mean.present() ? saved.mean(row) : 0.0F;
+// What such a norm multiplies by its gain.
+inline kernels::StandardisedRows standardised_rows(View<const float> x, const NormSaved& saved) {
+  return {.x = x, .mean = saved.mean, .reciprocal_deviation = saved.reciprocal_deviation};
 }
 
 // Token and position embedding, separately, (B, T, C).

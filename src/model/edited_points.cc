@@ -1,13 +1,11 @@
 #include "model/edited_points.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
+#include "model/view_shapes.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -21,40 +19,41 @@ void edit_plane(const Pass& pass, const Point& point, std::int64_t b, std::int64
   pass.editor->edit(edited, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
 }
 
-// Softmax of a row; a fully masked row becomes zeros, as in TransformerLens.
-void softmax_row(std::span<const float> scores, std::span<float> out) {
-  const float largest = *std::ranges::max_element(scores);
-  if (largest == -std::numeric_limits<float>::infinity()) {
-    std::ranges::fill(out, 0.0F);
-    return;
-  }
-  double sum = 0;
-  for (std::size_t s = 0; s < out.size(); ++s) sum += out[s] = std::exp(scores[s] - largest);
-  for (float& value : out) value = static_cast<float>(value / sum);
+// Row t of a matrix, as a matrix.
+template <class T>
+View<T> row_of(const View<T>& matrix, std::int64_t t) {
+  return matrix.slice(0, t, t + 1);
 }
 
-// out (D) = Σₛ pattern[s]·value[s], for value (S, D).
-void mix_row(std::span<const float> pattern, View<const float> value, std::span<float> out) {
-  std::vector<double> sums(out.size(), 0.0);
-  for (std::int64_t s = 0; s < std::ssize(pattern); ++s) {
-    const double share = pattern[static_cast<std::size_t>(s)];
-    if (share == 0) continue;
-    for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += share * value(s, d);
+// Calls visit(t) for the rows (N, C) that an edit changed: a pass that is edited nowhere keeps
+// every bit.
+template <class Visit>
+void for_each_changed_row(View<const float> before, View<const float> after, Visit&& visit) {
+  for (std::int64_t t = 0; t < before.extent(0); ++t) {
+    if (!kernels::equal_bits(before[t], after[t])) visit(t);
   }
-  for (std::size_t d = 0; d < sums.size(); ++d) out[d] = static_cast<float>(sums[d]);
 }
 
-// Whether an edit left a row as it was: a pass that is edited nowhere keeps every bit.
-bool is_unchanged(std::span<const float> before, std::span<const float> after) {
-  return std::memcmp(before.data(), after.data(), before.size_bytes()) == 0;
+// A fully masked row becomes zeros, as in TransformerLens.
+void update_pattern(View<const float> scores_before, View<const float> scores,
+                    View<float> pattern) {
+  for_each_changed_row(scores_before, scores, [&](std::int64_t t) {
+    kernels::softmax_rows(row_of(scores, t), row_of(pattern, t));
+  });
+}
+
+// What a head gives, out (T, D), where its pattern (T, S) is another than before.
+void update_mixed(View<const float> pattern_before, View<const float> pattern,
+                  View<const float> value, View<float> out) {
+  for_each_changed_row(pattern_before, pattern, [&](std::int64_t t) {
+    kernels::mix_rows(row_of(pattern, t), value, row_of(out, t));
+  });
 }
 
 // (B, T, H, D) -> (T, D) of one head of one sequence.
 template <class T>
 View<T> of_head(View<T> heads, std::int64_t b, std::int64_t head) {
-  return {heads[b].data() + head * heads.stride(2),
-          {heads.extent(1), heads.extent(3)},
-          {heads.stride(1), heads.stride(3)}};
+  return select(heads[b], 1, head);
 }
 
 // The scores or patterns (B, H, T, S) of all heads, by `compute` of one, (T, S).
@@ -72,21 +71,15 @@ Tensor<float> all_planes(const kernels::AttentionInput<float>& input, Compute&& 
 
 Tensor<float> copy_of(const Tensor<float>& from) {
   Tensor<float> copy(from.shape());
-  std::ranges::copy(from.span(), copy.data());
+  kernels::copy(from, copy);
   return copy;
 }
 
-// Calls visit(b, head, t, row of before, row of after) for the rows that differ.
+// Calls visit(b, head) for all planes (B, H, T, S).
 template <class Visit>
-void visit_changed_rows(const Tensor<float>& before, const Tensor<float>& after, Visit&& visit) {
-  const Shape& shape = before.shape();
-  for (std::int64_t b = 0; b < shape[0]; ++b) {
-    for (std::int64_t head = 0; head < shape[1]; ++head) {
-      for (std::int64_t t = 0; t < shape[2]; ++t) {
-        const std::span<const float> row = after.view()[b][head][t].span();
-        if (!is_unchanged(before.view()[b][head][t].span(), row)) visit(b, head, t, row);
-      }
-    }
+void for_each_plane(const Tensor<float>& planes, Visit&& visit) {
+  for (std::int64_t b = 0; b < planes.shape()[0]; ++b) {
+    for (std::int64_t head = 0; head < planes.shape()[1]; ++head) visit(b, head);
   }
 }
 
@@ -106,23 +99,22 @@ void edit_attention_together(const Pass& pass, std::int64_t layer, const Attenti
         });
     Tensor<float> edited = copy_of(scores);
     pass.edit(pass.point(points.scores, layer), edited);
-    visit_changed_rows(scores, edited, [&](auto b, auto head, auto t, auto row) {
-      softmax_row(row, pattern.view()[b][head][t].span());
+    for_each_plane(scores, [&](std::int64_t b, std::int64_t head) {
+      update_pattern(scores.view()[b][head], edited.view()[b][head], pattern.view()[b][head]);
     });
   }
   pass.edit(pass.point(points.pattern, layer), pattern);
   const std::int64_t group = input.query.extent(2) / input.key.extent(2);
-  visit_changed_rows(before, pattern, [&](auto b, auto head, auto t, auto row) {
-    mix_row(row, of_head(input.value, b, head / group), of_head(mixed, b, head)[t].span());
+  for_each_plane(before, [&](std::int64_t b, std::int64_t head) {
+    update_mixed(before.view()[b][head], pattern.view()[b][head],
+                 of_head(input.value, b, head / group), of_head(mixed, b, head));
   });
 }
 
-void copy_position_rows(const Pass& pass, const kernels::EmbeddingInput<float>& input,
-                        View<float> out) {
-  for (std::int64_t b = 0; b < pass.view_batch(); ++b) {
-    for (std::int64_t t = 0; t < pass.view_positions(); ++t) {
-      std::copy_n(&input.position_table(input.position(b, t), 0), out.extent(2), &out(b, t, 0));
-    }
+void copy_position_rows(const kernels::EmbeddingInput<float>& input, View<float> out) {
+  for (std::int64_t b = 0; b < out.extent(0); ++b) {
+    const std::int64_t first = input.position(b, 0);
+    kernels::copy(input.position_table.slice(0, first, first + out.extent(1)), out[b]);
   }
 }
 
@@ -155,10 +147,7 @@ void pattern_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& 
     Tensor<float> before(out.shape()), scores(out.shape());
     kernels::attention_scores_tile(input, whole_plane(input, b, head), before);
     scores_plane(pass, layer, points, input, b, head, scores);
-    for (std::int64_t t = 0; t < out.extent(0); ++t) {
-      const std::span<const float> edited = scores.view()[t].span();
-      if (!is_unchanged(before.view()[t].span(), edited)) softmax_row(edited, out[t].span());
-    }
+    update_pattern(before, scores, out);
   }
   if (pass.edits_head(pass.point(points.pattern, layer), head)) {
     edit_plane(pass, pass.point(points.pattern, layer), b, head, out);
@@ -189,12 +178,7 @@ void edit_attention(const Pass& pass, std::int64_t layer, const AttentionPoints&
     for (std::int64_t b = 0; b < input.query.extent(0); ++b) {
       kernels::attention_pattern_tile(input, log_sum_exp, whole_plane(input, b, head), before);
       pattern_plane(pass, layer, points, input, log_sum_exp, b, head, plane);
-      const View<const float> value = of_head(input.value, b, head / group);
-      const View<float> out = of_head(mixed, b, head);
-      for (std::int64_t t = 0; t < queries; ++t) {
-        const std::span<const float> row = plane.view()[t].span();
-        if (!is_unchanged(before.view()[t].span(), row)) mix_row(row, value, out[t].span());
-      }
+      update_mixed(before, plane, of_head(input.value, b, head / group), of_head(mixed, b, head));
     }
   }
 }
@@ -203,7 +187,7 @@ View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormPoi
                              View<const float> x, Tensor<float>& edited) {
   if (!points.input || !pass.edits(pass.point(*points.input, layer))) return x;
   edited = Tensor<float>(x.shape());
-  std::ranges::copy(x.span(), edited.data());
+  kernels::copy(x, edited);
   pass.edit(pass.point(*points.input, layer),
             edited.view().reshape({pass.view_batch(), pass.view_positions(), x.extent(1)}));
   return edited;
@@ -211,14 +195,7 @@ View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormPoi
 
 void normalized_values(const Pass& pass, const Point& point, View<const float> x,
                        const NormSaved& saved, View<float> out) {
-  const std::int64_t channels = x.extent(1);
-  const View<float> rows = out.reshape({pass.rows(), channels});
-  for (std::int64_t row = 0; row < pass.rows(); ++row) {
-    const float mean = subtracted_mean(saved, row);
-    for (std::int64_t channel = 0; channel < channels; ++channel) {
-      rows(row, channel) = (x(row, channel) - mean) * saved.reciprocal_deviation(row);
-    }
-  }
+  kernels::standardise_rows(standardised_rows(x, saved), out.reshape(x.shape()));
   pass.edit(point, out);
 }
 
@@ -235,30 +212,21 @@ void edit_norm(const Pass& pass, std::int64_t layer, const NormPoints& points, V
   normalized_values(unedited, normalized_point, x, norm.saved, before);
   if (pass.edits(scale_point)) {
     Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
-    for (std::int64_t row = 0; row < pass.rows(); ++row) {
-      scale[row] = 1.0F / norm.saved.reciprocal_deviation(row);
-    }
-    Tensor<float> edited(scale.shape());
-    std::ranges::copy(scale.span(), edited.data());
+    const Shape rows{pass.rows(), 1};
+    const View<float> reciprocals = norm.saved.reciprocal_deviation.reshape(rows);
+    kernels::reciprocal(reciprocals, scale.view().reshape(rows));
+    Tensor<float> edited = copy_of(scale);
     pass.edit(scale_point, edited);
-    for (std::int64_t row = 0; row < pass.rows(); ++row) {
-      if (edited[row] != scale[row]) norm.saved.reciprocal_deviation(row) = 1.0F / edited[row];
-    }
+    const View<const float> changed = edited.view().reshape(rows);
+    for_each_changed_row(scale.view().reshape(rows), changed, [&](std::int64_t row) {
+      kernels::reciprocal(changed[row], reciprocals[row]);
+    });
   }
   normalized_values(pass, normalized_point, x, norm.saved, after);
-  const kernels::NormParameters<float>& parameters = norm.parameters;
-  for (std::int64_t row = 0; row < pass.rows(); ++row) {
-    const auto of_row = [&](const Tensor<float>& rows) {
-      return rows.span().subspan(static_cast<std::size_t>(row * channels),
-                                 static_cast<std::size_t>(channels));
-    };
-    if (is_unchanged(of_row(before), of_row(after))) continue;
-    for (std::int64_t channel = 0; channel < channels; ++channel) {
-      float& value = norm.out(row, channel);
-      value = of_row(after)[static_cast<std::size_t>(channel)] * parameters.gain(channel);
-      if (parameters.bias.present()) value += parameters.bias(channel);
-    }
-  }
+  const View<const float> rows = after.view().reshape(x.shape());
+  for_each_changed_row(before.view().reshape(x.shape()), rows, [&](std::int64_t row) {
+    kernels::apply_gain(row_of(rows, row), norm.parameters, row_of(norm.out, row));
+  });
 }
 
 void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& input, PointKind kind,
@@ -269,7 +237,7 @@ void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& in
                                 .token_scale = input.token_scale},
                                out);
   } else {
-    copy_position_rows(pass, input, out);
+    copy_position_rows(input, out);
   }
   pass.edit(pass.point(kind, -1), out);
 }
@@ -288,13 +256,13 @@ void edit_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& inpu
     return values;
   };
   const auto [token, edited_token] = both(pass, PointKind::embedding);
-  bool changes = !is_unchanged(token.span(), edited_token.span());
+  bool changes = !kernels::equal_bits(token, edited_token);
   if (!input.position_table.present()) {
-    if (changes) std::ranges::copy(edited_token.span(), out.data());
+    if (changes) kernels::copy(edited_token, out);
     return;
   }
   const auto [position, edited_position] = both(pass, PointKind::position);
-  changes = changes || !is_unchanged(position.span(), edited_position.span());
+  changes = changes || !kernels::equal_bits(position, edited_position);
   // The sum is not that of the kernel, which scales and adds in one operation.
   if (changes) kernels::add(edited_token, edited_position, out);
 }

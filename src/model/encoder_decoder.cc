@@ -1,8 +1,7 @@
 #include "model/encoder_decoder.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/cross_attention.h"
 
@@ -175,13 +174,13 @@ LossSum EncoderDecoder::loss_and_gradients(const PairBatch& batch, const Step& s
                                         buffers.loss_);
 
   // 2. the decoder: the gradient of what it attended to sums over its layers
-  std::ranges::fill(buffers.memory_gradient_, 0.0F);
   const View<float> d_memory(buffers.memory_gradient_.data(), encoded.shape());
+  kernels::fill(d_memory, 0.0F);
   stack_backward(decoder(), target, passes.decoder, buffers.decoder_, *buffers.decoder_gradients_,
                  &gradients.stack(), d_memory);
 
   // 1. the encoder
-  std::ranges::copy(buffers.memory_gradient_, buffers.encoder_gradients_->norm.data());
+  kernels::copy(d_memory, buffers.encoder_gradients_->norm);
   stack_backward(encoder(), source, passes.encoder, buffers.encoder_, *buffers.encoder_gradients_,
                  &gradients.encoder());
   return loss;
@@ -193,7 +192,7 @@ EncodedSources EncoderDecoder::encode(const TokenRows& sources, CacheType type) 
   GptActivations activations(architecture_.encoder(), 1, sources.rows(), Keep::one_block);
   stack_forward(encoder(), view_of(sources), ragged_pass(sources, StackSite::encoder), activations);
   encoded.rows = Tensor<float>(activations.final_norm().shape());
-  std::ranges::copy(activations.final_norm().span(), encoded.rows.data());
+  kernels::copy(activations.final_norm(), encoded.rows);
 
   const AttentionSpecification& cross = *architecture_.decoder().block.cross_attention;
   std::vector<KeyValueCache*> caches;

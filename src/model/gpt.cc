@@ -1,10 +1,10 @@
 #include "model/gpt.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/joined_editor.h"
+#include "model/view_shapes.h"
 
 namespace heed {
 namespace {
@@ -108,18 +108,16 @@ Tensor<float> Gpt::project_tokens(View<const float> x, std::span<const std::int3
     project(x, logits, positions);
     if (wanted == 0) return logits;
     Tensor<float> chosen(Shape{rows, wanted});
-    for (std::int64_t i = 0; i < rows * wanted; ++i) {
-      chosen[i] = logits.view()(i / wanted, tokens[static_cast<std::size_t>(i % wanted)]);
-    }
+    kernels::gather_rows(transposed<const float>(logits.view()), tokens, transposed(chosen.view()));
     return chosen;
   }
   // The rows of these tokens: sums have the order that they have in the whole product.
   Tensor<float> weight(Shape{wanted, x.extent(1)}), bias, logits(Shape{rows, wanted});
   if (unembedding.bias.present()) bias = Tensor<float>(Shape{wanted});
-  for (std::int64_t i = 0; i < wanted; ++i) {
-    const std::int32_t token = tokens[static_cast<std::size_t>(i)];
-    std::ranges::copy(unembedding.weight[token].span(), &weight.view()(i, 0));
-    if (bias.present()) bias[i] = unembedding.bias(token);
+  kernels::gather_rows(unembedding.weight, tokens, weight);
+  if (bias.present()) {
+    kernels::gather_rows(unembedding.bias.reshape({config_.vocabulary_size, 1}), tokens,
+                         bias.view().reshape({wanted, 1}));
   }
   kernels::LinearParameters<float> part{.weight = weight, .precision = unembedding.precision};
   if (bias.present()) part.bias = bias;

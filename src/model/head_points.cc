@@ -1,14 +1,13 @@
 #include "model/head_points.h"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
-#include "model/matrix_copy.h"
 #include "model/norm.h"
+#include "model/view_shapes.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -44,14 +43,6 @@ View<float> rows_of_head(Tensor<float>& heads, std::int64_t head) {
       .slice(1, head * shape[3], (head + 1) * shape[3]);
 }
 
-bool equal_bits(View<const float> x, View<const float> y) {
-  for (std::int64_t row = 0; row < x.extent(0); ++row) {
-    const std::size_t bytes = static_cast<std::size_t>(x.extent(1)) * sizeof(float);
-    if (std::memcmp(&x(row, 0), &y(row, 0), bytes) != 0) return false;
-  }
-  return true;
-}
-
 // The stream (N, C) as the heads of a layer read it at a point.
 class HeadInput {
  public:
@@ -61,7 +52,7 @@ class HeadInput {
     edited_ = Tensor<float>(
         Shape{at.pass.view_batch(), at.pass.view_positions(), heads.count, stream.extent(1)});
     for (std::int64_t head = 0; head < heads.count; ++head) {
-      copy_matrix(stream, rows_of_head(edited_, head));
+      kernels::copy(stream, rows_of_head(edited_, head));
     }
     at.pass.edit(at.pass.point(PointKind::attention_in, at.layer), edited_);
     if (kind_ != PointKind::attention_in) at.pass.edit(at.pass.point(kind_, at.layer), edited_);
@@ -75,13 +66,13 @@ class HeadInput {
   const Tensor<float>& edited() const { return edited_; }
   // Whether the head reads another stream than the others.
   bool differs(std::int64_t head) {
-    return is_edited(head) && !equal_bits(rows_of_head(edited_, head), stream_);
+    return is_edited(head) && !kernels::equal_bits(rows_of_head(edited_, head), stream_);
   }
 
   // (N, C), dense
   Tensor<float> rows(std::int64_t head) {
     Tensor<float> rows(stream_.shape());
-    copy_matrix(is_edited() ? View<const float>(rows_of_head(edited_, head)) : stream_, rows);
+    kernels::copy(is_edited() ? View<const float>(rows_of_head(edited_, head)) : stream_, rows);
     return rows;
   }
 
@@ -108,7 +99,7 @@ struct HeadNorm {
         reciprocal_deviation(Shape{x.shape()[0]}),
         is_layer_norm_(at.stack.block.norm.kind == NormKind::layer) {
     if (at.stack.is_post_norm()) {  // heads read the stream
-      copy_matrix(x.view(), out);
+      kernels::copy(x.view(), out);
       return;
     }
     Pass unobserved = at.pass;
@@ -139,14 +130,14 @@ Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
   Tensor<float> d_x(saved.residual_pre.shape());
   for (std::int64_t head = 0; head < heads.count; ++head) {
     const std::int64_t begin = heads.first_row + head * size;
-    copy_matrix(d_query_key_value.slice(1, begin, begin + size), d_head);
+    kernels::copy(d_query_key_value.slice(1, begin, begin + size), d_head);
     kernels::linear_backward_input(weight.view().slice(0, begin, begin + size), d_head, d_norm,
                                    linear.precision);
     if (at.stack.is_post_norm()) {
-      copy_matrix(d_norm.view(), rows_of_head(gradient, head));
+      kernels::copy(d_norm.view(), rows_of_head(gradient, head));
       continue;
     }
-    d_x.fill(0.0F);  // a norm's backward accumulates
+    kernels::fill(d_x, 0.0F);  // a norm's backward accumulates
     if (input.is_edited(head)) {
       HeadNorm norm(at, input.rows(head));
       normalise_backward(at.stack, norm.x, at.parameters.norm_1, norm.saved(), d_norm, d_x, {});
@@ -154,7 +145,7 @@ Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
       normalise_backward(at.stack, saved.residual_pre, at.parameters.norm_1, saved.norm_1_saved,
                          d_norm, d_x, {});
     }
-    copy_matrix(d_x, rows_of_head(gradient, head));
+    kernels::copy(d_x, rows_of_head(gradient, head));
   }
   return gradient;
 }
@@ -169,10 +160,10 @@ Tensor<float> head_results(const LayerPass& at, View<const float> mixed) {
   Tensor<float> own(Shape{at.pass.rows(), size}), part(Shape{at.stack.channels, size});
   Tensor<float> added(Shape{at.pass.rows(), at.stack.channels});
   for (std::int64_t head = 0; head < at.stack.heads(); ++head) {
-    copy_matrix(mixed.slice(1, head * size, (head + 1) * size), own);
-    copy_matrix(weight.view().slice(1, head * size, (head + 1) * size), part);
+    kernels::copy(mixed.slice(1, head * size, (head + 1) * size), own);
+    kernels::copy(weight.view().slice(1, head * size, (head + 1) * size), part);
     project(at.pass, own, {.weight = part, .precision = projection.precision}, added);
-    copy_matrix(added, rows_of_head(results, head));
+    kernels::copy(added, rows_of_head(results, head));
   }
   return results;
 }
@@ -203,7 +194,7 @@ void edit_head_inputs(const LayerPass& at, View<const float> stream, View<float>
       const std::int64_t begin = heads.first_row + head * size;
       const HeadNorm norm(at, input.rows(head));
       project_outputs(at.pass, norm.out, at.parameters.query_key_value, begin, projected);
-      copy_matrix(projected, query_key_value.slice(1, begin, begin + size));
+      kernels::copy(projected, query_key_value.slice(1, begin, begin + size));
     }
   }
 }
@@ -225,11 +216,7 @@ void observe_head_input_gradients(const LayerPass& at, const BlockActivations& s
     // A key/value head reads the copy of the first query head of its group.
     const std::int64_t group = at.stack.heads() / heads.count;
     for (std::int64_t head = 0; head < heads.count; ++head) {
-      const View<float> to = rows_of_head(sum, head * group);
-      const View<float> from = rows_of_head(gradient, head);
-      for (std::int64_t row = 0; row < to.extent(0); ++row) {
-        for (std::int64_t c = 0; c < to.extent(1); ++c) to(row, c) = to(row, c) + from(row, c);
-      }
+      kernels::accumulate(rows_of_head(gradient, head), rows_of_head(sum, head * group));
     }
   }
   if (wants_sum) pass.observe_gradient(PointKind::attention_in, at.layer, sum);
@@ -238,11 +225,9 @@ void observe_head_input_gradients(const LayerPass& at, const BlockActivations& s
 void visit_positioned(const LayerPass& at, const AttentionActivations& saved) {
   if (!at.attention().changes_query_and_key()) return;
   const Pass& pass = at.pass;
-  const std::int64_t row = saved.positioned.extent(1), size = at.stack.head_size();
   const auto heads = [&](std::int64_t first, std::int64_t count) {
-    return View<float>(saved.positioned.data() + first,
-                       {pass.view_batch(), pass.view_positions(), count, size},
-                       {pass.view_positions() * row, row, size, 1});
+    return heads_of_sequences(saved.positioned, first, count, at.stack.head_size(),
+                              pass.view_batch());
   };
   pass.visit(PointKind::rotated_query, at.layer, heads(0, at.stack.heads()));
   pass.visit(PointKind::rotated_key, at.layer,
@@ -260,14 +245,13 @@ void edit_head_results(const LayerPass& at, View<const float> mixed, View<float>
   if (!at.pass.edits(at.pass.point(PointKind::head_results, at.layer))) return;
   Tensor<float> before = head_results(at, mixed);
   Tensor<float> after(before.shape());
-  std::ranges::copy(before.span(), after.data());
+  kernels::copy(before, after);
   at.pass.edit(at.pass.point(PointKind::head_results, at.layer), after);
   for (std::int64_t head = 0; head < at.stack.heads(); ++head) {
     const View<float> was = rows_of_head(before, head), is = rows_of_head(after, head);
-    if (equal_bits(was, is)) continue;
-    for (std::int64_t row = 0; row < out.extent(0); ++row) {
-      for (std::int64_t c = 0; c < out.extent(1); ++c) out(row, c) += is(row, c) - was(row, c);
-    }
+    if (kernels::equal_bits(was, is)) continue;
+    kernels::subtract(is, was, is);
+    kernels::accumulate(is, out);
   }
 }
 

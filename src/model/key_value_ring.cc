@@ -1,8 +1,7 @@
 #include "model/key_value_ring.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+#include "kernels/elements.h"
 
 namespace heed {
 namespace {
@@ -13,8 +12,8 @@ Tensor<std::int32_t> chunks_of(View<const std::int32_t> sequences, const RingPla
   Tensor<std::int32_t> chunks(Shape{RingPlace::chunks * batch, length});
   for (std::int64_t chunk = 0; chunk < RingPlace::chunks; ++chunk) {
     for (std::int64_t b = 0; b < batch; ++b) {
-      std::copy_n(&sequences(b, place.start(place.member, chunk)), length,
-                  &chunks.view()(chunk * batch + b, 0));
+      const std::int64_t first = place.start(place.member, chunk);
+      kernels::copy(sequences[b].slice(0, first, first + length), chunks.view()[chunk * batch + b]);
     }
   }
   return chunks;

@@ -1,13 +1,10 @@
 #include "model/parameters.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
-#include "base/bf16.h"
 #include "base/error.h"
-#include "base/random.h"
-#include "base/threads.h"
+#include "kernels/elements.h"
 
 namespace heed {
 namespace {
@@ -95,18 +92,10 @@ Stack bind_stack(const Architecture& architecture, std::size_t index, const auto
 
 Architecture of_one(const StackSpecification& stack) { return {.stacks = {stack}}; }
 
-// Where a machine has several memories, a page lies near the thread that first writes to it. Each
-// thread takes the rows of every matrix that it multiplies when tokens are decoded one by one,
-// which is when reading takes the time: linear_forward() cuts them alike.
-void touch_rows_in_shares(Arena<float>& arena, const ArenaLayout& layout) {
-  constexpr std::int64_t page = 4096 / sizeof(float);
+// Every matrix lies where it is read.
+void touch_matrices(Arena<float>& arena, const ArenaLayout& layout) {
   for (const ArenaLayout::Entry& entry : layout.entries()) {
-    if (entry.shape.rank() != 2) continue;
-    const std::int64_t columns = entry.shape[1];
-    float* const values = arena.view(entry).data();
-    parallel_ranges(entry.shape[0], 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin * columns; i < end * columns; i += page) values[i] = 0;
-    });
+    if (entry.shape.rank() == 2) kernels::touch_pages(arena.view(entry));
   }
 }
 
@@ -264,7 +253,7 @@ GptParameters::GptParameters(const Architecture& architecture, ArenaMemory memor
     };
     stacks_.push_back(bind_stack<StackParameters>(architecture, index, find, norm, linear));
   }
-  if (memory == ArenaMemory::whole) touch_rows_in_shares(arena_, layout_);
+  if (memory == ArenaMemory::whole) touch_matrices(arena_, layout_);
 }
 
 void GptParameters::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
@@ -279,14 +268,15 @@ void GptParameters::initialize(std::uint64_t seed) { initialize(seed, 0, all().s
 void GptParameters::initialize(std::uint64_t seed, std::size_t begin, std::size_t end) {
   for (std::size_t index = 0; index < list_.size(); ++index) {
     const auto& [id, shape] = list_[index];
-    const auto offset = static_cast<std::size_t>(layout_.entries()[index].offset);
-    const auto size = static_cast<std::size_t>(shape.size());
-    const std::size_t first = std::clamp(begin, offset, offset + size) - offset;
-    const std::size_t last = std::clamp(end, offset, offset + size) - offset;
+    const View<float> values = arena_.view(layout_.entries()[index]);
+    const std::int64_t offset = layout_.entries()[index].offset;
+    const auto clamped = [&](std::size_t at) {
+      return std::clamp(static_cast<std::int64_t>(at), offset, offset + shape.size()) - offset;
+    };
+    const std::int64_t first = clamped(begin), last = clamped(end);
     if (first == last) continue;
-    float* const values = all().data() + offset;
     if (is_norm(id.role) || id.part == Part::bias) {
-      std::fill(values + first, values + last, id.part == Part::weight ? 1.0F : 0.0F);
+      kernels::fill(values.slice(0, first, last), id.part == Part::weight ? 1.0F : 0.0F);
       continue;
     }
     const StackSpecification& stack = architecture_.of(id.site);
@@ -294,19 +284,11 @@ void GptParameters::initialize(std::uint64_t seed, std::size_t begin, std::size_
     const float deviation =
         stack.initial_deviation * (writes_to_stream(id.role) ? residual_scale : 1.0F);
     // One random stream per row, so that the result does not depend on the number of threads.
-    const auto columns = static_cast<std::size_t>(shape[1]);
-    const std::size_t first_row = first / columns, last_row = (last + columns - 1) / columns;
-    parallel_ranges(static_cast<std::int64_t>(last_row - first_row), 16,
-                    [&](std::int64_t from, std::int64_t to) {
-                      for (std::size_t row = first_row + static_cast<std::size_t>(from);
-                           row < first_row + static_cast<std::size_t>(to); ++row) {
-                        RandomStream random(seed, (static_cast<std::uint64_t>(index) << 32) | row);
-                        for (std::size_t at = row * columns; at < (row + 1) * columns; ++at) {
-                          const float value = deviation * static_cast<float>(random.normal());
-                          if (at >= first && at < last) values[at] = value;
-                        }
-                      }
-                    });
+    kernels::fill_normal(values, {.seed = seed,
+                                  .first_stream = static_cast<std::uint64_t>(index) << 32,
+                                  .deviation = deviation,
+                                  .begin = first,
+                                  .end = last});
   }
 }
 
@@ -332,39 +314,11 @@ bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
   return is_linear(id.role) || is_tied;
 }
 
-namespace {
-
-// Whether a weight stays finite in a format: rounded itself, or as the largest of its group, whose
-// scale is rounded.
-bool is_finite_in(float weight, kernels::WeightFormat format) {
-  const float integer = format == kernels::WeightFormat::int8   ? 127.0F
-                        : format == kernels::WeightFormat::int4 ? 7.0F
-                                                                : 1.0F;
-  return std::isfinite(bf16_to_f32(f32_to_bf16(std::abs(weight) / integer)) * integer);
-}
-
-}  // namespace
-
-std::optional<float> find_not_finite(std::span<const float> weights, kernels::WeightFormat format) {
-  constexpr float usual = 0x1p127F;  // below it, none grows to infinity
-  std::atomic<bool> all_usual = true;
-  parallel_ranges(std::ssize(weights), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    bool are_usual = true;  // without leaving the loop, so that it is vectorised
-    for (std::int64_t i = begin; i < end; ++i) {
-      are_usual &= std::abs(weights[static_cast<std::size_t>(i)]) < usual;
-    }
-    if (!are_usual) all_usual = false;
-  });
-  if (all_usual) return std::nullopt;
-  const auto found =
-      std::ranges::find_if_not(weights, [&](float weight) { return is_finite_in(weight, format); });
-  return found == weights.end() ? std::nullopt : std::optional(*found);
-}
-
 void GptParameters::require_finite(kernels::WeightFormat format) const {
   for (const Parameter& parameter : list()) {
     if (!is_multiplied(architecture(), parameter.id)) continue;
-    const std::optional<float> beyond = find_not_finite(tensor(parameter.id).span(), format);
+    const std::optional<float> beyond =
+        kernels::find_not_finite(tensor(parameter.id).span(), format);
     require(!beyond, ErrorCode::unsupported, "{} holds the weight {}, which is not finite in {}",
             parameter_name(parameter.id), beyond.value_or(0), kernels::weight_format_name(format));
   }
@@ -483,10 +437,7 @@ void GptGradients::set_schedule(ParameterSchedule* schedule, std::int64_t piece_
 
 void GptGradients::clear() {
   const std::span<float> values = arena_.all();
-  parallel_ranges(static_cast<std::int64_t>(values.size()), 1 << 16,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    std::fill(values.begin() + begin, values.begin() + end, 0.0F);
-                  });
+  kernels::fill({values.data(), Shape{std::ssize(values)}}, 0.0F);
 }
 
 View<float> GptGradients::tensor(const ParameterId& id) {

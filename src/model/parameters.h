@@ -104,8 +104,6 @@ ArenaLayout parameter_layout(const Architecture& architecture);
 // Whether products multiply by it: a matrix of a linear layer, or an embedding that is an
 // unembedding too.
 bool is_multiplied(const Architecture& architecture, const ParameterId& id);
-// The first weight that is not finite, or would not be in the format; nothing where all are.
-std::optional<float> find_not_finite(std::span<const float> weights, kernels::WeightFormat format);
 
 class GptParameters {
  public:

@@ -1,7 +1,6 @@
 #include "model/prediction_head.h"
 
-#include <algorithm>
-
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 
 namespace heed {
@@ -19,7 +18,7 @@ void prediction_backward(const Stack& stack, const Pass&, const GptActivations& 
                          const GptActivationGradients& buffers, const StackGradients* gradients) {
   const PredictionActivations& saved = activations.prediction();
   const View<float> d_post = buffers.residual;
-  std::ranges::fill(d_post.span(), 0.0F);  // a norm's backward accumulates
+  kernels::fill(d_post, 0.0F);  // a norm's backward accumulates
   normalise_backward(stack.specification, saved.post, stack.parameters.prediction_norm,
                      saved.norm_saved, buffers.norm, d_post,
                      gradients != nullptr ? gradients->prediction_norm : NormWeightGradients{});

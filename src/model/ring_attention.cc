@@ -1,10 +1,9 @@
 #include "model/ring_attention.h"
 
-#include <algorithm>
 #include <limits>
 
-#include "base/threads.h"
 #include "kernels/dropout_hash.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/key_value_ring.h"
 
@@ -13,40 +12,6 @@ namespace {
 
 void fit(Tensor<float>& tensor, const Shape& shape) {
   if (!tensor.present() || tensor.shape() != shape) tensor = Tensor<float>(shape);
-}
-
-// body(begin of the row, its length) for rows (b, t) of heads (B, T, heads, D), whose last two
-// dimensions are dense.
-template <class Body>
-void for_each_position(View<float> heads, Body&& body) {
-  constexpr std::int64_t least_rows = 64;
-  const std::int64_t positions = heads.extent(1), width = heads.extent(2) * heads.extent(3);
-  parallel_ranges(heads.extent(0) * positions, least_rows,
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t row = begin; row < end; ++row) {
-                      const std::int64_t b = row / positions, t = row % positions;
-                      body(b, t, &heads(b, t, 0, 0), width);
-                    }
-                  });
-}
-
-void fill_heads(View<const float> from, View<float> to) {
-  for_each_position(to, [&](std::int64_t b, std::int64_t t, float* row, std::int64_t width) {
-    std::copy_n(&from(b, t, 0, 0), width, row);
-  });
-}
-
-void add_heads(View<const float> from, View<float> to) {
-  for_each_position(to, [&](std::int64_t b, std::int64_t t, float* row, std::int64_t width) {
-    const float* const term = &from(b, t, 0, 0);
-    for (std::int64_t i = 0; i < width; ++i) row[i] += term[i];
-  });
-}
-
-void clear_heads(View<float> rows) {
-  for_each_position(rows, [](std::int64_t, std::int64_t, float* row, std::int64_t width) {
-    std::fill_n(row, width, 0.0F);
-  });
 }
 
 // Sequences of chunk `chunk`, of those of all chunks.
@@ -69,13 +34,13 @@ class Round {
     }
     fit(buffers_.out, {batch, length, query[2], query[3]});
     fit(buffers_.log_sum_exp, {batch, query[2], length});
-    fill_heads(input.key, part(buffers_.memory[0], 0));
-    fill_heads(input.value, part(buffers_.memory[0], 1));
+    kernels::copy(input.key, part(buffers_.memory[0], 0));
+    kernels::copy(input.value, part(buffers_.memory[0], 1));
   }
 
   void forward(View<float> mixed, View<float> log_sum_exp) {
-    std::ranges::fill(mixed.span(), 0.0F);
-    std::ranges::fill(log_sum_exp.span(), -std::numeric_limits<float>::infinity());
+    kernels::fill(mixed, 0.0F);
+    kernels::fill(log_sum_exp, -std::numeric_limits<float>::infinity());
     for (int turn = 0; turn < place_.members; ++turn) {
       const bool is_last = turn + 1 == place_.members;
       if (!is_last) ring_.begin(buffers_.memory[0].span(), buffers_.memory[1].span());
@@ -95,8 +60,8 @@ class Round {
                       input_.key.extent(3)};
     fit(buffers_.d_key, chunk);
     fit(buffers_.d_value, chunk);
-    buffers_.d_memory[0].fill(0.0F);
-    clear_heads(gradients.query);
+    kernels::fill(buffers_.d_memory[0], 0.0F);
+    kernels::fill(gradients.query, 0.0F);
     for (int turn = 0; turn < place_.members; ++turn) {
       const bool is_last = turn + 1 == place_.members;
       // The gradients of what is at hand are one turn behind: they arrive while its first pair is
@@ -112,10 +77,10 @@ class Round {
         kernels::attention_backward(
             input, of_chunk(mixed, query), of_chunk(log_sum_exp, query), of_chunk(d_mixed, query),
             {.query = buffers_.out, .key = buffers_.d_key, .value = buffers_.d_value});
-        add_heads(buffers_.out, of_chunk(gradients.query, query));
+        kernels::accumulate(buffers_.out, of_chunk(gradients.query, query));
         arrive();
-        add_heads(buffers_.d_key, of_chunk(part(buffers_.d_memory[0], 0), key));
-        add_heads(buffers_.d_value, of_chunk(part(buffers_.d_memory[0], 1), key));
+        kernels::accumulate(buffers_.d_key, of_chunk(part(buffers_.d_memory[0], 0), key));
+        kernels::accumulate(buffers_.d_value, of_chunk(part(buffers_.d_memory[0], 1), key));
       });
       arrive();
       if (!is_last) receive(buffers_.memory);
@@ -124,8 +89,8 @@ class Round {
       ring_.begin(buffers_.d_memory[0].span(), buffers_.d_memory[1].span());
       receive(buffers_.d_memory);
     }
-    fill_heads(part(buffers_.d_memory[0], 0), gradients.key);
-    fill_heads(part(buffers_.d_memory[0], 1), gradients.value);
+    kernels::copy(part(buffers_.d_memory[0], 0), gradients.key);
+    kernels::copy(part(buffers_.d_memory[0], 1), gradients.value);
   }
 
  private:

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "kernels/elements.h"
 
 namespace heed {
 namespace {
@@ -58,6 +58,10 @@ double dynamic_base(const RotarySpecification& rotary, std::int64_t channels, st
       scaling.factor * static_cast<double>(length) / static_cast<double>(scaling.original_context) -
       (scaling.factor - 1);
   return rotary.base * std::pow(growth, rotating / (rotating - 2));
+}
+
+void append(std::vector<double>& all, const std::vector<double>& more) {
+  all.insert(all.end(), more.begin(), more.end());
 }
 
 // yarn's 0.1·s·ln(factor) + 1.
@@ -121,33 +125,29 @@ RotaryRows::RotaryRows(const AttentionSpecification& attention,
   if (attention.positions != PositionKind::rotary) return;
   const bool by_length = turns_by_length(attention);
   check(!by_length || text_lengths.size() == positions.size(), "every row is of a text");
-  std::map<std::int64_t, std::vector<double>> frequencies;  // by the length of the text
+  std::vector<double> frequencies;          // (lengths of texts, R/2)
+  std::vector<std::int32_t> rows_of_texts;  // (N), of the frequencies
   if (by_length) {
+    std::map<std::int64_t, std::int32_t> row_of_length;
     for (const std::int64_t length : text_lengths) {
-      if (!frequencies.contains(length)) {
-        frequencies[length] = rotary_frequencies(attention, length);
-      }
+      const auto [row, is_new] =
+          row_of_length.try_emplace(length, static_cast<std::int32_t>(row_of_length.size()));
+      if (is_new) append(frequencies, rotary_frequencies(attention, length));
+      rows_of_texts.push_back(row->second);
     }
   } else {
-    frequencies[0] = rotary_frequencies(attention);
+    frequencies = rotary_frequencies(attention);
   }
-  const double magnitude = rotary_magnitude(attention.rotary);
   const auto rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
   pairing_ = attention.rotary.pairing;
   cosine_ = Tensor<float>(Shape{rows, pairs});
   sine_ = Tensor<float>(Shape{rows, pairs});
-  parallel_ranges(rows, 64, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const auto at = static_cast<std::size_t>(row);
-      const auto position = static_cast<double>(positions[at]);
-      const std::vector<double>& turns = frequencies.at(by_length ? text_lengths[at] : 0);
-      for (std::int64_t i = 0; i < pairs; ++i) {
-        const double angle = position * turns[static_cast<std::size_t>(i)];
-        cosine_[row * pairs + i] = static_cast<float>(magnitude * std::cos(angle));
-        sine_[row * pairs + i] = static_cast<float>(magnitude * std::sin(angle));
-      }
-    }
-  });
+  kernels::rotary_angles(
+      {.positions = positions,
+       .frequencies = {frequencies.data(), {std::ssize(frequencies) / pairs, pairs}},
+       .rows = rows_of_texts,
+       .magnitude = rotary_magnitude(attention.rotary)},
+      cosine_, sine_);
 }
 
 kernels::RotaryTable<float> RotaryRows::table(std::int64_t begin, std::int64_t end) const {

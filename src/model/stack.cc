@@ -1,10 +1,9 @@
 #include "model/stack.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/cache.h"
@@ -12,6 +11,7 @@
 #include "model/input_checks.h"
 #include "model/norm.h"
 #include "model/prediction_head.h"
+#include "model/view_shapes.h"
 
 namespace heed {
 namespace {
@@ -116,16 +116,18 @@ struct EmbeddingRows {
     const StackSchedule& schedule = stack.parameters.schedule;
     const View<const float> table = stack.parameters.token_embedding;
     require_tokens(tokens, schedule.vocabulary);
+    const std::span<const std::int32_t> words = tokens.span();
     gathered = Tensor<float>(Shape{tokens.size(), table.extent(1)});
     numbers = Tensor<std::int32_t>(input.tokens.shape());
-    std::iota(numbers.span().begin(), numbers.span().end(), 0);
+    std::int32_t next = 0;
+    for (std::int32_t& number : numbers.span()) number = next++;
     for (std::int64_t piece = 0; piece < schedule.pieces(); ++piece) {
       const Reading reading(schedule, schedule.token_embedding(piece));
       const auto [begin, end] = schedule.rows(piece);
       for (std::int64_t row = 0; row < tokens.size(); ++row) {
-        const std::int32_t token = tokens.data()[row];
+        const std::int32_t token = words[static_cast<std::size_t>(row)];
         if (token < begin || token >= end) continue;
-        std::ranges::copy(table[token].span(), gathered.view()[row].data());
+        kernels::copy(table[token], gathered.view()[row]);
       }
     }
     input.tokens = numbers;
@@ -136,11 +138,11 @@ struct EmbeddingRows {
 // Adds the gradients (N, C) of rows to those of their tokens in a piece of the table.
 void add_token_gradients(View<const std::int32_t> tokens, const RowRange& piece, float scale,
                          View<const float> d_rows, View<float> d_table) {
+  const std::span<const std::int32_t> words = tokens.span();
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
-    const std::int32_t token = tokens.data()[row];
+    const std::int32_t token = words[static_cast<std::size_t>(row)];
     if (token < piece.begin || token >= piece.end) continue;
-    const View<float> to = d_table[token];
-    for (std::int64_t c = 0; c < to.extent(0); ++c) to(c) += scale * d_rows(row, c);
+    kernels::accumulate(d_rows[row], d_table[token], scale);
   }
 }
 
@@ -163,22 +165,19 @@ void add_token_types(const Stack& stack, const Pass& pass, View<float> rows) {
   const View<const float> table = stack.parameters.token_type_embedding;
   if (!table.present()) return;
   for (std::int64_t row = 0; row < rows.extent(0); ++row) {
-    const View<const float> type = table[token_type(pass, row)];
-    for (std::int64_t c = 0; c < rows.extent(1); ++c) rows(row, c) += type(c);
+    kernels::accumulate(table[token_type(pass, row)], rows[row]);
   }
 }
 
 void add_token_type_gradients(const Pass& pass, View<float> table, View<const float> d_rows) {
   if (!table.present()) return;
   for (std::int64_t row = 0; row < d_rows.extent(0); ++row) {
-    const View<float> type = table[token_type(pass, row)];
-    for (std::int64_t c = 0; c < d_rows.extent(1); ++c) type(c) += d_rows(row, c);
+    kernels::accumulate(d_rows[row], table[token_type(pass, row)]);
   }
 }
 
 void scale_rows(View<float> rows, float scale) {
-  if (scale == 1.0F) return;
-  for (float& value : rows.span()) value *= scale;
+  if (scale != 1.0F) kernels::scale(rows, scale);
 }
 
 void drop_embedding(const Stack& stack, const Pass& pass, View<float> rows) {
@@ -216,7 +215,7 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   }
   if (stack.specification.embedding_norm) {
     const Reading norm(stack.parameters.schedule, stack.parameters.schedule.before());
-    std::ranges::fill(buffers.norm.span(), 0.0F);
+    kernels::fill(buffers.norm, 0.0F);
     normalise_backward(stack.specification, activations.embedding_sum(),
                        stack.parameters.embedding_norm, activations.embedding_norm_saved(), d_rows,
                        buffers.norm,
@@ -257,18 +256,17 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
 // The learned bias of each bucket, as attention reads it: of each distance in a pass.
 class DistanceBias {
  public:
-  DistanceBias(const Stack& stack, std::int64_t positions)
-      : relative_(stack.specification.block.attention.relative), first_(1 - positions) {
+  DistanceBias(const Stack& stack, std::int64_t positions) : first_(1 - positions) {
+    const RelativePositions& relative = stack.specification.block.attention.relative;
     const View<const float> buckets = stack.parameters.position_bias;  // (buckets, H)
     if (!buckets.present()) return;
     const Reading table(stack.parameters.schedule, stack.parameters.schedule.before());
-    values_ = Tensor<float>(Shape{buckets.extent(1), 2 * positions - 1});
-    const View<float> values = values_;
-    for (std::int64_t h = 0; h < values.extent(0); ++h) {
-      for (std::int64_t i = 0; i < values.extent(1); ++i) {
-        values(h, i) = buckets(relative_.bucket(first_ + i), h);
-      }
+    const std::int64_t distances = 2 * positions - 1;
+    for (std::int64_t i = 0; i < distances; ++i) {
+      buckets_.push_back(static_cast<std::int32_t>(relative.bucket(first_ + i)));
     }
+    values_ = Tensor<float>(Shape{buckets.extent(1), distances});
+    kernels::gather_rows(buckets, buckets_, transposed(values_.view()));
   }
 
   kernels::PositionBias<float> view() const {
@@ -278,17 +276,13 @@ class DistanceBias {
 
   // Adds the gradients (H, 2P − 1) of distances to those of their buckets.
   void add_gradient(View<const float> d_values, View<float> d_buckets) const {
-    for (std::int64_t h = 0; h < d_values.extent(0); ++h) {
-      for (std::int64_t i = 0; i < d_values.extent(1); ++i) {
-        d_buckets(relative_.bucket(first_ + i), h) += d_values(h, i);
-      }
-    }
+    kernels::scatter_add_rows(transposed(d_values), buckets_, d_buckets);
   }
 
  private:
-  const RelativePositions& relative_;
-  std::int64_t first_;    // distance
-  Tensor<float> values_;  // (H, 2P − 1)
+  std::int64_t first_;                 // distance
+  std::vector<std::int32_t> buckets_;  // (2P − 1)
+  Tensor<float> values_;               // (H, 2P − 1)
 };
 
 // The end of the stack: the final norm, its scale, the prediction head.
@@ -321,11 +315,11 @@ void end_backward(const Stack& stack, const Pass& pass, const GptActivations& ac
   if (specification.prediction_head)
     prediction_backward(stack, pass, activations, buffers, gradients);
   if (!specification.final_norm) {
-    std::ranges::copy(buffers.norm.span(), buffers.residual.data());
+    kernels::copy(buffers.norm, buffers.residual);
     return;
   }
   scale_rows(buffers.norm, specification.logit_scale);
-  std::ranges::fill(buffers.residual.span(), 0.0F);
+  kernels::fill(buffers.residual, 0.0F);
   norm_backward(
       specification, pass, -1, final_norm_points,
       {activations.last_residual(), activations.final_norm_saved(), stack.parameters.final_norm,
@@ -338,18 +332,12 @@ void end_backward(const Stack& stack, const Pass& pass, const GptActivations& ac
 Tensor<float> sinusoid_table(const StackSpecification& stack) {
   if (stack.block.attention.positions != PositionKind::sinusoidal) return {};
   const std::int64_t channels = stack.channels, pairs = (channels + 1) / 2;
-  const bool halves = stack.block.attention.sinusoids == SinusoidOrder::halves;
   Tensor<float> table(Shape{stack.context, channels});
   const View<float> rows = table;
-  for (std::int64_t t = 0; t < stack.context; ++t) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const std::int64_t pair = halves ? c % pairs : c / 2;
-      const bool is_sine = halves ? c < pairs : c % 2 == 0;
-      const double angle =
-          static_cast<double>(t) /
-          std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(channels));
-      rows(t, c) = static_cast<float>(is_sine ? std::sin(angle) : std::cos(angle));
-    }
+  if (stack.block.attention.sinusoids == SinusoidOrder::halves) {
+    kernels::sinusoids(rows.slice(1, 0, pairs), rows.slice(1, pairs, channels));
+  } else {
+    kernels::sinusoids(every_second_column(rows, 0), every_second_column(rows, 1));
   }
   return table;
 }

@@ -1,9 +1,9 @@
 #include "model/stages.h"
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
-#include "model/matrix_copy.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -18,7 +18,7 @@ void project_outputs(const Pass& pass, View<const float> x, const LinearWeights&
   if (weights.prepared != nullptr) {  // packed in panels of outputs: all of them, as in the pass
     Tensor<float> all(Shape{x.extent(0), weights.weight.extent(0)});
     project(pass, x, weights, all);
-    return copy_matrix(View<const float>(all).slice(1, begin, end), out);
+    return kernels::copy(all.view().slice(1, begin, end), out);
   }
   LinearWeights part{.weight = weights.weight.slice(0, begin, end), .precision = weights.precision};
   if (weights.bias.present()) part.bias = weights.bias.slice(0, begin, end);
@@ -53,12 +53,6 @@ void normalise_backward(const StackSpecification& stack, View<const float> x,
 
 namespace {
 
-// Columns [first, first + heads·D) of rows, as (N, heads, D).
-template <class T>
-View<T> head_rows(View<T> rows, std::int64_t first, std::int64_t heads, std::int64_t size) {
-  return {rows.data() + first, {rows.extent(0), heads, size}, {rows.stride(0), size, 1}};
-}
-
 // Queries, then keys, among the projections and as attention reads them.
 struct Positioned {
   std::int64_t first;  // column, of both
@@ -74,15 +68,15 @@ void position(const LayerPass& at, const AttentionActivations& saved) {
   const std::int64_t both = a + attention.key_value_width();
   const auto change = [&](const Positioned& part, const NormWeights& norm, View<float> deviation) {
     const auto from =
-        head_rows(View<const float>(saved.query_key_value), part.first, part.heads, size);
-    const auto to = head_rows(saved.positioned, part.first, part.heads, size);
+        head_columns(View<const float>(saved.query_key_value), part.first, part.heads, size);
+    const auto to = head_columns(saved.positioned, part.first, part.heads, size);
     // 1. the norm of each head
     if (attention.query_key_norm) kernels::rms_norm_forward(from, norm, to, deviation);
     // 2. rotation
     if (at.rotary.present()) kernels::rotary_forward(to, at.rotary.table());
   };
   if (!attention.query_key_norm) {
-    copy_matrix(View<const float>(saved.query_key_value).slice(1, 0, both), saved.positioned);
+    kernels::copy(saved.query_key_value.slice(1, 0, both), saved.positioned);
   }
   change({0, attention.query_heads}, at.parameters.query_norm, saved.query_deviation);
   change({a, attention.key_value_heads}, at.parameters.key_norm, saved.key_deviation);
@@ -94,13 +88,13 @@ void position_backward(const LayerPass& at, const AttentionActivations& saved,
   const std::int64_t size = attention.head_size;
   const auto change = [&](const Positioned& part, const NormWeights& norm, View<float> deviation,
                           const NormWeightGradients& norm_gradients) {
-    const auto d = head_rows(d_projected, part.first, part.heads, size);
+    const auto d = head_columns(d_projected, part.first, part.heads, size);
     // 2. rotation
     if (at.rotary.present()) kernels::rotary_backward(d, at.rotary.table());
     // 1. the norm of each head
     if (!attention.query_key_norm) return;
     const auto x =
-        head_rows(View<const float>(saved.query_key_value), part.first, part.heads, size);
+        head_columns(View<const float>(saved.query_key_value), part.first, part.heads, size);
     kernels::rms_norm_backward(x, norm, deviation, d, d, norm_gradients);
   };
   change({0, attention.query_heads}, at.parameters.query_norm, saved.query_deviation,
@@ -114,11 +108,8 @@ Heads<const float> attention_heads(const AttentionSpecification& attention, std:
   Heads<const float> heads =
       split_heads(attention, batch, View<const float>(saved.query_key_value));
   if (!attention.changes_query_and_key()) return heads;
-  const std::int64_t row = saved.positioned.stride(0), size = attention.head_size;
-  const std::int64_t positions = saved.positioned.extent(0) / batch;
   const auto part = [&](std::int64_t first, std::int64_t count) {
-    return View<const float>(saved.positioned.data() + first, {batch, positions, count, size},
-                             {positions * row, row, size, 1});
+    return heads_of_sequences(saved.positioned, first, count, attention.head_size, batch);
   };
   heads.query = part(0, attention.query_heads);
   heads.key = part(attention.query_width(), attention.key_value_heads);

@@ -12,6 +12,7 @@
 #include "model/parameters.h"
 #include "model/pass.h"
 #include "model/rotary.h"
+#include "model/view_shapes.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -67,12 +68,9 @@ struct Heads {
 template <class T>
 Heads<T> split_heads(const AttentionSpecification& attention, std::int64_t batch,
                      View<T> projected) {
-  const std::int64_t width = projected.extent(1), row = projected.stride(0);
-  check(width == attention.projected_width(), "rows of query, key and value");
-  const std::int64_t positions = projected.extent(0) / batch, size = attention.head_size;
+  check(projected.extent(1) == attention.projected_width(), "rows of query, key and value");
   const auto part = [&](std::int64_t first, std::int64_t heads) {
-    return View<T>(projected.data() + first, {batch, positions, heads, size},
-                   {positions * row, row, size, 1});
+    return heads_of_sequences(projected, first, heads, attention.head_size, batch);
   };
   const std::int64_t a = attention.query_width(), k = attention.key_value_width();
   return {part(0, attention.query_heads), part(a, attention.key_value_heads),

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/input_checks.h"
-#include "model/matrix_copy.h"
+#include "model/view_shapes.h"
 
 namespace heed {
 namespace {
@@ -20,14 +20,6 @@ constexpr std::int64_t feed_forward_rows = 288;
 
 // Rows that attend together, of variants that begin at one position.
 constexpr std::int64_t attending_rows = 512;
-
-// A copy of a row of heads is worth a thread from this number of floats on.
-constexpr std::int64_t copied_floats = 16384;
-
-// (1, R, heads, D) -> (R, heads·D)
-View<const float> matrix_of(const View<const float>& heads) {
-  return {heads.data(), {heads.extent(1), heads.extent(2) * heads.extent(3)}, {heads.stride(1), 1}};
-}
 
 }  // namespace
 
@@ -119,24 +111,15 @@ Heads<const float> Variants::heads_of_variants(std::int64_t layer, std::int64_t 
   const std::int64_t shared = first(begin), variants = end - begin;
   const AttentionActivations rows = attention_rows(rows_of(begin), rows_of(end));
   if (shared == 0) return attention_heads(attention, variants, rows);
-  const Heads<const float> own = attention_heads(attention, 1, rows);
+  const Heads<const float> own = attention_heads(attention, variants, rows);
   const Heads<const float> base = attention_heads(attention, 1, base_.block(layer).attention);
-  const std::int64_t size = attention.head_size, own_rows = positions_ - shared;
+  const std::int64_t size = attention.head_size;
   const auto gather = [&](const View<const float>& from_base, const View<const float>& from_own,
                           Tensor<float>& to) {
-    const View<const float> base_rows = matrix_of(from_base), rows_of_own = matrix_of(from_own);
-    const std::int64_t width = base_rows.extent(1);
-    parallel_ranges(variants * positions_, std::max<std::int64_t>(copied_floats / width, 1),
-                    [&](std::int64_t first_row, std::int64_t last_row) {
-                      for (std::int64_t row = first_row; row < last_row; ++row) {
-                        const std::int64_t variant = row / positions_, t = row % positions_;
-                        const float* const from =
-                            t < shared ? &base_rows(t, 0)
-                                       : &rows_of_own(variant * own_rows + t - shared, 0);
-                        std::copy_n(from, width, &to.view()(row, 0));
-                      }
-                    });
-    return View<const float>(to.data(), {variants, positions_, width / size, size});
+    const View<float> all{to.data(), {variants, positions_, from_own.extent(2), size}};
+    kernels::copy(repeated(from_base.slice(1, 0, shared), variants), all.slice(1, 0, shared));
+    kernels::copy(from_own, all.slice(1, shared, positions_));
+    return View<const float>(all);
   };
   return {gather(base.query, own.query, queries_), gather(base.key, own.key, keys_),
           gather(base.value, own.value, values_)};
@@ -165,8 +148,8 @@ void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
   if (in_place) return;
   const std::int64_t wanted = positions_ - first_query;
   for (std::int64_t variant = 0; variant < variants; ++variant) {
-    copy_matrix(attended.slice(0, (variant + 1) * queries - wanted, (variant + 1) * queries),
-                mixed.slice(0, variant * wanted, (variant + 1) * wanted));
+    kernels::copy(attended.slice(0, (variant + 1) * queries - wanted, (variant + 1) * queries),
+                  mixed.slice(0, variant * wanted, (variant + 1) * wanted));
   }
 }
 
@@ -236,18 +219,18 @@ void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
   const View<float> heads = first_rows(query_key_value_, rows);
   Tensor<float> keys_values(Shape{rows, width - queries});
   project_outputs(pass_, first_rows(norm_, rows), weights, queries, keys_values);
-  copy_matrix(keys_values, heads.slice(1, queries, width));
+  kernels::copy(keys_values, heads.slice(1, queries, width));
   const View<float> last_norms = first_rows(branch_out_, active);
   for (std::int64_t variant = 0; variant < active; ++variant) {
     const std::int64_t last = rows_of(variant + 1) - 1;
-    copy_matrix(norm_.view().slice(0, last, last + 1), last_norms.slice(0, variant, variant + 1));
+    kernels::copy(norm_.view().slice(0, last, last + 1), last_norms.slice(0, variant, variant + 1));
   }
   Tensor<float> last_queries(Shape{active, queries});
   project_outputs(pass_, last_norms, weights, 0, last_queries);
   for (std::int64_t variant = 0; variant < active; ++variant) {
     const std::int64_t last = rows_of(variant + 1) - 1;
-    copy_matrix(last_queries.view().slice(0, variant, variant + 1),
-                heads.slice(0, last, last + 1).slice(1, 0, queries));
+    kernels::copy(last_queries.view().slice(0, variant, variant + 1),
+                  heads.slice(0, last, last + 1).slice(1, 0, queries));
   }
 }
 
@@ -270,7 +253,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
     return add_feed_forward(layer, stream, stream);
   }
   Tensor<float> read(stream.shape());
-  std::ranges::copy(stream.span(), read.data());
+  kernels::copy(stream, read);
   kernels::add(stream, out, stream);
   add_feed_forward(layer, read, stream);
 }
@@ -278,8 +261,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
 // Of variants [begin, end).
 View<float> Variants::gather_last_rows(std::int64_t begin, std::int64_t end) {
   for (std::int64_t variant = begin; variant < end; ++variant) {
-    std::copy_n(&stream_(rows_of(variant + 1) - 1, 0), stream_.extent(1),
-                &last_rows_.view()(variant, 0));
+    kernels::copy(stream_[rows_of(variant + 1) - 1], last_rows_.view()[variant]);
   }
   return last_rows_.view().slice(0, begin, end);
 }
@@ -298,7 +280,7 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
   View<const float> read = last;
   if (gpt_.config().is_parallel()) {
     const View<float> before = first_rows(last_read_, active);
-    std::ranges::copy(last.span(), before.data());
+    kernels::copy(last, before);
     read = before;
   }
   kernels::add(last, out, last);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 
@@ -30,6 +31,14 @@ LossSum& LossSum::operator+=(const LossSum& other) {
   count += other.count;
   smoothed += other.smoothed;
   return *this;
+}
+
+void LossSum::add(View<const float> losses, View<const float> smoothed_losses,
+                  View<const std::int32_t> targets) {
+  sum = kernels::sum(losses, sum);
+  smoothed = kernels::sum(smoothed_losses, smoothed);
+  const auto words = targets.span();
+  count += std::ssize(words) - std::ranges::count(words, kernels::ignored_target);
 }
 
 VocabularyLoss::VocabularyLoss(std::int64_t vocabulary_size, float label_smoothing,
@@ -69,11 +78,8 @@ LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> 
     kernels::LabelSmoothing<float> smoothing{.rate = label_smoothing_};
     if (smoothed_.present()) smoothing.losses = smoothed_.view().slice(0, 0, end - begin);
     chunk(begin, end, logits_.view().slice(0, 0, end - begin), chunk_losses, smoothing);
-    for (std::int64_t row = begin; row < end; ++row) {
-      total.sum += losses(row);
-      total.count += targets(row) != kernels::ignored_target;
-      total.smoothed += smoothed_.present() ? smoothed_[row - begin] : losses(row);
-    }
+    total.add(chunk_losses, smoothed_.present() ? smoothing.losses : chunk_losses,
+              targets.slice(0, begin, end));
   }
   return total;
 }

@@ -19,6 +19,9 @@ struct LossSum {
   double mean() const { return count == 0 ? 0.0 : sum / static_cast<double>(count); }
   double smoothed_mean() const { return count == 0 ? 0.0 : smoothed / static_cast<double>(count); }
   LossSum& operator+=(const LossSum& other);
+  // Losses and smoothed losses (N) of targets (N); those of ignored targets are 0.
+  void add(View<const float> losses, View<const float> smoothed_losses,
+           View<const std::int32_t> targets);
 };
 
 class VocabularyLoss {
@@ -79,8 +82,7 @@ class VocabularyLoss {
   void add_pieces(const StackSchedule& schedule, View<const float> x,
                   const Unembedding& unembedding, View<const std::int32_t> targets,
                   std::int64_t positions, PieceRoom& room, PieceSums& sums);
-  LossSum sum_of_rows(const PieceSums& sums, View<const std::int32_t> targets,
-                      View<float> losses) const;
+  LossSum sum_of_rows(PieceSums& sums, View<const std::int32_t> targets, View<float> losses) const;
   template <class Chunk>
   LossSum in_chunks(View<const float> x, View<const std::int32_t> targets, View<float> losses,
                     Chunk&& chunk);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/vocabulary.h"
 
@@ -34,7 +35,7 @@ struct VocabularyLoss::PieceSums {
   Tensor<float> normaliser, target_logit, logit_sum;  // (N); the last only for smoothed labels
 
   PieceSums(std::int64_t rows, bool smoothed) : normaliser(Shape{rows}), target_logit(Shape{rows}) {
-    normaliser.fill(-std::numeric_limits<float>::infinity());
+    kernels::fill(normaliser, -std::numeric_limits<float>::infinity());
     if (smoothed) logit_sum = Tensor<float>(Shape{rows});
   }
 
@@ -62,12 +63,14 @@ class VocabularyLoss::PieceRoom {
   template <class Body>
   void for_each_chunk(const RowRange& words, Body&& body) {
     const std::int64_t width = words.end - words.begin;
-    float* const first = loss_.logits_.data() + (keeps_all_ ? rows_ * words.begin : 0);
+    const std::int64_t first = keeps_all_ ? rows_ * words.begin : 0;
+    const View<float> room = loss_.logits_.view().reshape({loss_.logits_.size()});
     for (std::int64_t begin = 0; begin < rows_; begin += most_) {
       require(!stop_requested(loss_.stop_), ErrorCode::interrupted,
               "stopped while computing a loss");
       const std::int64_t end = std::min(begin + most_, rows_);
-      body(begin, end, View<float>(first, Shape{end - begin, width}));
+      const View<float> logits = room.slice(0, first, first + (end - begin) * width);
+      body(begin, end, logits.reshape({end - begin, width}));
     }
   }
 
@@ -94,23 +97,18 @@ void VocabularyLoss::add_pieces(const StackSchedule& schedule, View<const float>
   }
 }
 
-LossSum VocabularyLoss::sum_of_rows(const PieceSums& sums, View<const std::int32_t> targets,
+LossSum VocabularyLoss::sum_of_rows(PieceSums& sums, View<const std::int32_t> targets,
                                     View<float> losses) const {
+  const std::int64_t rows = targets.extent(0);
+  const View<float> of_rows = losses.slice(0, 0, rows);
+  Tensor<float> smoothed;
+  if (label_smoothing_ > 0.0F) smoothed = Tensor<float>(of_rows.shape());
+  kernels::LabelSmoothing<float> smoothing{.rate = label_smoothing_};
+  if (smoothed.present()) smoothing.losses = smoothed;
+  kernels::cross_entropy_piece_losses(sums.slice(0, rows), vocabulary_size_, targets, of_rows,
+                                      smoothing);
   LossSum total;
-  for (std::int64_t row = 0; row < targets.extent(0); ++row) {
-    losses(row) = 0.0F;
-    if (targets(row) == kernels::ignored_target) continue;
-    const float normaliser = sums.normaliser[row];
-    losses(row) = normaliser - sums.target_logit[row];
-    float smoothed = losses(row);
-    if (label_smoothing_ > 0.0F) {
-      const float mean = normaliser - sums.logit_sum[row] / static_cast<float>(vocabulary_size_);
-      smoothed = (1.0F - label_smoothing_) * losses(row) + label_smoothing_ * mean;
-    }
-    total.sum += losses(row);
-    total.smoothed += smoothed;
-    ++total.count;
-  }
+  total.add(of_rows, smoothed.present() ? smoothed.view() : of_rows, targets);
   return total;
 }
 
@@ -139,7 +137,7 @@ LossSum VocabularyLoss::forward_backward_in_pieces(const StackSchedule& schedule
   const LossSum total = sum_of_rows(sums, targets, losses);
 
   Tensor<float> d_x_of_piece(backward.d_x.shape());
-  std::ranges::fill(backward.d_x.span(), 0.0F);
+  kernels::fill(backward.d_x, 0.0F);
   const GradientState state =
       schedule.tied_unembedding ? GradientState::partial : GradientState::complete;
   for (std::int64_t i = schedule.pieces() - 1; i >= 0; --i) {
@@ -178,10 +176,7 @@ void unembed_in_pieces(const StackSchedule& schedule, View<const float> x,
     const RowRange words = schedule.rows(i);
     Tensor<float> piece(Shape{x.extent(0), words.end - words.begin});
     kernels::linear_forward(x, piece_of(unembedding, words), piece, positions);
-    for (std::int64_t row = 0; row < x.extent(0); ++row) {
-      std::ranges::copy(piece.view()[row].span(),
-                        logits[row].slice(0, words.begin, words.end).data());
-    }
+    kernels::copy(piece, logits.slice(1, words.begin, words.end));
   }
 }
 
