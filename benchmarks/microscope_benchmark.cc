@@ -114,8 +114,8 @@ std::vector<std::int32_t> some_tokens(std::int64_t count) {
   return tokens;
 }
 
-Gpt random_gpt2() {
-  Gpt gpt(gpt_preset("gpt2").config);
+Transformer random_gpt2() {
+  Transformer gpt({.stacks = {model_preset("gpt2").config}});
   gpt.parameters().initialize(1);
   return gpt;
 }
@@ -123,7 +123,7 @@ Gpt random_gpt2() {
 // Unprobed and probed in turn, so that whatever else the machine does meets both.
 void measure_tracing(std::int64_t rounds) {
   constexpr std::int64_t prompt = 512, decoded = 128;
-  const Gpt gpt = random_gpt2();
+  const Transformer gpt = random_gpt2();
   const auto tokens = some_tokens(prompt + decoded);
   enum Kind { plain, nothing_wanted, residuals };
   struct Times {
@@ -134,7 +134,7 @@ void measure_tracing(std::int64_t rounds) {
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const Kind kind : {plain, nothing_wanted, residuals}) {
       Capture nothing{std::vector<Point>{}};
-      ActivationTrace trace(gpt.config(), {.points = {"hook_resid_*"}}, 1, prompt + decoded);
+      ActivationTrace trace(gpt.specification(), {.points = {"hook_resid_*"}}, 1, prompt + decoded);
       Probe* const probe = kind == plain            ? nullptr
                            : kind == nothing_wanted ? static_cast<Probe*>(&nothing)
                                                     : static_cast<Probe*>(&trace);
@@ -165,7 +165,7 @@ void measure_tracing(std::int64_t rounds) {
 
 void measure_memory(std::int64_t positions, std::int64_t layers) {
   {
-    const Gpt gpt = random_gpt2();
+    const Transformer gpt = random_gpt2();
     const auto tokens = some_tokens(1024);
     reset_peak_resident_bytes();
     const auto before = static_cast<double>(peak_resident_bytes());

@@ -17,8 +17,8 @@
 #include "microscope/intervene/intervention.h"
 #include "microscope/patch/patch.h"
 #include "microscope/traces/capture.h"
-#include "model/gpt.h"
 #include "model/presets.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -37,18 +37,18 @@ std::vector<std::int32_t> random_tokens(std::int64_t count, std::uint64_t seed) 
 }
 
 // Logits (1, V) of what follows a prompt, by one whole forward.
-Tensor<float> last_logits(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
-                          const GptActivations& activations, Probe* probe, Editor* editor) {
+Tensor<float> last_logits(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
+                          const StackActivations& activations, Probe* probe, Editor* editor) {
   const std::int64_t positions = std::ssize(tokens);
   gpt.forward({tokens.data(), {1, positions}},
               {.positions = positions, .probe = probe, .editor = editor}, activations);
-  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
+  Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
   return logits;
 }
 
-double largest_difference(const Gpt& gpt, const PatchRequest& request, const PatchResult& result,
-                          const GptActivations& activations) {
+double largest_difference(const Transformer& gpt, const PatchRequest& request,
+                          const PatchResult& result, const StackActivations& activations) {
   double largest = 0;
   for (std::int64_t layer = 0; layer < result.rows; layer += 4) {
     const Point point{PointKind::residual_pre, layer};
@@ -58,7 +58,7 @@ double largest_difference(const Gpt& gpt, const PatchRequest& request, const Pat
       Tensor<float> values(capture.at(point).shape());
       std::ranges::copy(capture.at(point).span(), values.data());
       Interventions editor(
-          gpt.config(),
+          gpt.specification(),
           {{point, {.first_position = t, .last_position = t}, ReplaceWith{std::move(values)}}});
       const auto logits = last_logits(gpt, request.corrupted, activations, nullptr, &editor);
       const double metric = patch_metric(request.metric, logits.span(), clean.span());
@@ -70,12 +70,12 @@ double largest_difference(const Gpt& gpt, const PatchRequest& request, const Pat
 }
 
 void run(std::int64_t positions, int rounds) {
-  Gpt gpt(gpt_preset("gpt2").config);
+  Transformer gpt({.stacks = {model_preset("gpt2").config}});
   gpt.parameters().initialize(1);
   const PatchRequest request{.clean = random_tokens(positions, 1),
                              .corrupted = random_tokens(positions, 2),
                              .metric = {.answer = 464, .wrong = 262}};
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   const int forwards = 16;
   std::vector<double> ratios;
   PatchResult result;

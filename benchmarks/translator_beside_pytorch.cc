@@ -61,7 +61,7 @@ TrainSettings settings_of(const StackSpecification& decoder) {
 class TrainedTranslator {
  public:
   TrainedTranslator(const std::filesystem::path& path, kernels::Precision precision)
-      : model_(load_encoder_decoder(path)),
+      : model_(load_transformer(StacksWanted::two, path)),
         optimizer_(parameter_layout(model_.architecture()),
                    settings_of(model_.architecture().decoder())),
         gradients_(model_.architecture()),
@@ -87,9 +87,9 @@ class TrainedTranslator {
   }
 
  private:
-  EncoderDecoder model_;
+  Transformer model_;
   Optimizer optimizer_;
-  GptGradients gradients_;
+  Gradients gradients_;
   PairBuffers buffers_;
   std::int64_t steps_ = 0;
 };

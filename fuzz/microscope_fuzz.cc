@@ -25,9 +25,9 @@ namespace {
 
 const std::vector<std::int32_t> tokens{3, 1, 4, 1, 5};
 
-const Gpt& tiny_gpt() {
-  static const Gpt gpt = [] {
-    Gpt made(make_gpt_config(2, 2, 8, 16, 9));
+const Transformer& tiny_gpt() {
+  static const Transformer gpt = [] {
+    Transformer made({.stacks = {make_gpt_config(2, 2, 8, 16, 9)}});
     made.parameters().initialize(1);
     return made;
   }();
@@ -53,7 +53,7 @@ std::vector<std::int64_t> few_indices(std::string_view& rest) {
 }
 
 void read_points(std::string_view text) {
-  const std::vector<Point> points = points_named(text, tiny_gpt().config());
+  const std::vector<Point> points = points_named(text, tiny_gpt().specification());
   expect(!points.empty());
   for (const Point& point : points) expect(point_from_name(point_name(point)) == point);
 }
@@ -81,7 +81,7 @@ void trace_request(std::string_view rest) {
 // A pass with the edit: whatever could be read can be done.
 void edit(std::string where, decltype(Edit::change) change) {
   const std::vector<Edit> edits{{std::move(where), std::move(change)}};
-  Interventions editor(tiny_gpt().config(), resolve_edits(tiny_gpt(), edits));
+  Interventions editor(tiny_gpt().specification(), resolve_edits(tiny_gpt(), edits));
   trace_prompt(tiny_gpt(), tokens, {.points = {"ln_final", "pattern"}}, {}, &editor);
 }
 

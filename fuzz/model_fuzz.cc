@@ -36,7 +36,8 @@ constexpr const char* toy_fields =
     R"("encoder_ffn_dim":3,"decoder_ffn_dim":3,"max_position_embeddings":4,"hidden_size":2,)"
     R"("num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":3,)";
 
-// A file as save_gpt writes it for this config, with its elements filled by repeating `data`.
+// A file as save_transformer writes it for this config, with its elements filled by repeating
+// `data`.
 std::string file_with(const std::string& header, std::span<const std::uint8_t> data,
                       std::size_t elements) {
   const std::uint64_t length = header.size();
@@ -103,13 +104,13 @@ constexpr std::size_t largest_computed = 1 << 16;  // bytes of a file
 // As a model of `format`, or of one stack.
 void load(const std::string& config, std::span<const std::byte> weights,
           const heed::Format* format = nullptr) {
-  const heed::GptBytes files{"input", config, weights};
+  const heed::ModelBytes files{"input", config, weights};
   try {
     if (format != nullptr && format->is_encoder_decoder) {
-      heed::load_encoder_decoder(files);
+      heed::load_transformer(StacksWanted::two, files);
     } else {
-      const heed::Gpt gpt = heed::load_gpt(files);
-      if (weights.size() < largest_computed && gpt.config().is_causal()) {
+      const heed::Transformer gpt = heed::load_transformer(StacksWanted::one, files);
+      if (weights.size() < largest_computed && gpt.specification().is_causal()) {
         const std::int32_t tokens[] = {0};
         heed::testing::full_logits(gpt, tokens);
       }
@@ -132,8 +133,9 @@ const std::vector<Files>& saved_models() {
     std::vector<Files> saved;
     for (int format = 0; format < 4; ++format) {
       const heed::testing::TemporaryDirectory directory;
-      const heed::Gpt gpt = heed::testing::random_gpt(heed::make_gpt_config(1, 1, 3, 2, 3));
-      heed::save_gpt(gpt, directory.path(), {}, static_cast<heed::kernels::WeightFormat>(format));
+      const heed::Transformer gpt = heed::testing::random_gpt(heed::make_gpt_config(1, 1, 3, 2, 3));
+      heed::save_transformer(gpt, directory.path(), {},
+                             static_cast<heed::kernels::WeightFormat>(format));
       saved.push_back({heed::read_text_file(directory / heed::config_file_name),
                        heed::read_text_file(directory / heed::weights_file_name)});
     }

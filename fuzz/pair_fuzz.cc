@@ -35,7 +35,7 @@ PairModel tiny_translator() {
   decoder.block.cross_attention = decoder.block.attention;
   decoder.block.cross_attention->positions = PositionKind::none;
   decoder.block.cross_attention->mask.kind = MaskKind::full;
-  auto model = std::make_shared<EncoderDecoder>(
+  auto model = std::make_shared<Transformer>(
       Architecture{.stacks = {encoder, decoder}, .padding = 0, .decoder_start = 1});
   model->parameters().initialize(1);
   const std::shared_ptr<const Tokenizer> tokenizer =

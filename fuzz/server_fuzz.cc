@@ -25,7 +25,7 @@ namespace {
 LoadedModel tiny_model() {
   // Those of the plain chat template are among them.
   constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789\u00e9UserAistn\n";
-  Gpt gpt(make_gpt_config(1, 2, 8, 16, 64));
+  Transformer gpt({.stacks = {make_gpt_config(1, 2, 8, 16, 64)}});
   gpt.parameters().initialize(1);
   return {.name = "tiny",
           .gpt = std::move(gpt),

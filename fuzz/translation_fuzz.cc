@@ -31,7 +31,7 @@ struct TranslatingServer {
 
   static LoadedTranslator make() {
     TranslationTokenizers tokenizers = heed::testing::small_joint_vocabulary();
-    EncoderDecoder model = heed::testing::small_translator(tokenizers);
+    Transformer model = heed::testing::small_translator(tokenizers);
     return {.name = "tiny", .model = std::move(model), .tokenizers = std::move(tokenizers)};
   }
   TranslatingServer() : translator(make()) { register_translation_service(router, context); }

@@ -15,7 +15,7 @@
 
 namespace heed {
 
-class Gpt;
+class Transformer;
 
 // Statistics of one head: means over all queries of a text but the first; duplicate and induction
 // over those whose token occurred before.
@@ -109,7 +109,7 @@ class AttentionReader {
 
  private:
   friend class Model;
-  static AttentionReader read(const Gpt& gpt, std::span<const std::int32_t> tokens,
+  static AttentionReader read(const Transformer& gpt, std::span<const std::int32_t> tokens,
                               const std::vector<std::int64_t>& layers);
   struct Parts;
   explicit AttentionReader(std::unique_ptr<Parts> parts);

@@ -36,7 +36,7 @@ struct AttendedText {
   View<const float> pattern(std::int64_t layer, std::int64_t head) const {
     return patterns[layer][head];
   }
-  bool is_causal() const { return model.gpt.config().is_causal(); }
+  bool is_causal() const { return model.gpt.specification().is_causal(); }
   // What characterises a head of the layer, of its pattern.
   HeadHabitStrength habit(View<const float> pattern, std::int64_t layer) const;
 };

@@ -17,10 +17,10 @@ namespace {
 
 std::vector<PairHeadStatistics> encoder_heads(const AttendedText& text, std::size_t count) {
   std::vector<PairHeadStatistics> heads;
-  const StackSpecification& config = text.model.gpt.config();
+  const StackSpecification& config = text.model.gpt.specification();
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (std::int64_t head = 0; head < config.heads(); ++head) {
-      heads.push_back(pair_head_statistics(text.pattern(layer, head), PairAttentionKind::encoder));
+      heads.push_back(pair_head_statistics(text.pattern(layer, head), encoder_site));
       heads.back().layer = layer;
       heads.back().head = head;
     }

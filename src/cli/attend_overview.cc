@@ -90,7 +90,7 @@ void print_lines(std::string_view paragraph, const Screen& screen) {
 }  // namespace
 
 void print_head_overview(const AttendedText& text, const Screen& screen) {
-  const StackSpecification& config = text.model.gpt.config();
+  const StackSpecification& config = text.model.gpt.specification();
   const Layout layout = layout_for(static_cast<int>(config.heads()), screen.width());
   print("\n" + screen.ink.title("Attention patterns") +
         screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),

@@ -42,13 +42,13 @@ AttendedPair::AttendedPair(const PairModel& loaded, PairTexts texts,
       source_words(model.words(PairSide::source, pass.tokens().source)),
       target_words(model.words(PairSide::target, pass.tokens().target)) {}
 
-std::vector<std::string> AttendedPair::query_names(PairAttentionKind kind, MapUnit unit) const {
-  return kind == PairAttentionKind::encoder ? unit_names(source_bytes, source_words, unit)
-                                            : unit_names(target_bytes, target_words, unit);
+std::vector<std::string> AttendedPair::query_names(AttentionSite kind, MapUnit unit) const {
+  return kind == encoder_site ? unit_names(source_bytes, source_words, unit)
+                              : unit_names(target_bytes, target_words, unit);
 }
-std::vector<std::string> AttendedPair::key_names(PairAttentionKind kind, MapUnit unit) const {
-  return kind == PairAttentionKind::decoder ? unit_names(target_bytes, target_words, unit)
-                                            : unit_names(source_bytes, source_words, unit);
+std::vector<std::string> AttendedPair::key_names(AttentionSite kind, MapUnit unit) const {
+  return kind == decoder_site ? unit_names(target_bytes, target_words, unit)
+                              : unit_names(source_bytes, source_words, unit);
 }
 
 void print_pair_texts(const AttendedPair& pair, const Screen& screen) {
@@ -58,19 +58,15 @@ void print_pair_texts(const AttendedPair& pair, const Screen& screen) {
                   pair.is_translation ? "the model's own translation, greedily" : "", screen);
 }
 
-std::string_view pair_kind_title(PairAttentionKind kind) {
-  switch (kind) {
-    case PairAttentionKind::encoder: return "Encoder";
-    case PairAttentionKind::decoder: return "Decoder";
-    case PairAttentionKind::cross: break;
-  }
-  return "Cross-attention";
+std::string_view site_title(AttentionSite site) {
+  if (site == cross_site) return "Cross-attention";
+  return site == encoder_site ? "Encoder" : "Decoder";
 }
 
-std::vector<float> word_weights(AttendedPair& pair, PairAttentionKind kind,
+std::vector<float> word_weights(AttendedPair& pair, AttentionSite kind,
                                 const PairWordChoice& choice, WordRow row) {
   const Architecture& architecture = pair.pass.architecture();
-  const std::int64_t layer = choice.layer.value_or(stack_of(architecture, kind).layers - 1);
+  const std::int64_t layer = choice.layer.value_or(architecture.of(kind.stack).layers - 1);
   const std::int64_t heads = attention_of(architecture, kind).query_heads;
   const std::int64_t first = choice.head.value_or(0), end = choice.head ? first + 1 : heads;
   std::vector<float> sums(pair.key_words(kind).size(), 0.0F);

@@ -19,7 +19,7 @@ AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> 
       tokens(std::move(ids)),
       bytes(loaded.token_bytes(tokens)),
       capture(std::vector<Point>{}),
-      patterns(loaded.gpt.config().layers) {
+      patterns(loaded.gpt.specification().layers) {
   std::vector<Point> points;
   for (const std::int64_t layer : kept_layers) points.push_back({PointKind::pattern, layer});
   if (points.empty()) return;
@@ -42,9 +42,9 @@ std::string AttendedText::described(std::int64_t position) const {
 
 HeadHabitStrength AttendedText::habit(View<const float> pattern, std::int64_t layer) const {
   if (!is_causal()) {
-    return strongest_habit(pair_head_statistics(pattern, PairAttentionKind::encoder));
+    return strongest_habit(pair_head_statistics(pattern, encoder_site));
   }
-  const std::int64_t window = model.gpt.config().block.attention.window(layer);
+  const std::int64_t window = model.gpt.specification().block.attention.window(layer);
   return strongest_habit(head_statistics(pattern, window, tokens));
 }
 

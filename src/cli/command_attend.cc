@@ -74,8 +74,9 @@ HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
 }
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {
-  const Gpt& gpt = text.model.gpt;
-  const Capture capture = trace(gpt, text.tokens, word_walk_points(gpt.config(), choice.layer));
+  const Transformer& gpt = text.model.gpt;
+  const Capture capture =
+      trace(gpt, text.tokens, word_walk_points(gpt.specification(), choice.layer));
   return walk_word(gpt, capture, choice.layer, choice.head, word.last());
 }
 
@@ -118,7 +119,7 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
   }
   document["heads"] = OrderedJson::array();
   const auto ranked =
-      rank_heads(text.patterns, text.model.gpt.config().block.attention, text.tokens);
+      rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens);
   const std::size_t count = options.top == 0 ? ranked.size() : std::min(options.top, ranked.size());
   for (const RankedHead& head : std::span(ranked).first(count)) {
     OrderedJson row = head_statistics_json(head.layer, head.head, head.statistics);
@@ -144,9 +145,9 @@ void attend(const AttendOptions& options) {
   require_no_pair_options(options.pair, options.model);
   if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
   const LoadedModel model = load_model(options.model);
-  check_choice(options, model.gpt.config());
+  check_choice(options, model.gpt.specification());
   const AttendedText text(model, read_tokens(options.text, model),
-                          layers_to_keep(options, model.gpt.config()));
+                          layers_to_keep(options, model.gpt.specification()));
   if (options.json) return print_attention_json(options, text);
   const Screen screen;
   if (!options.word.empty()) {
@@ -164,7 +165,8 @@ void attend(const AttendOptions& options) {
     print("\n" + screen.ink.title("Most selective heads") +
           screen.ink.quiet("  weight: mean largest weight on a token further back\n\n"));
     return print_selective_heads(
-        text, rank_heads(text.patterns, text.model.gpt.config().block.attention, text.tokens),
+        text,
+        rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens),
         options.top, screen);
   }
   print_head_overview(text, screen);

@@ -44,11 +44,11 @@ void write_model(const ConvertOptions& options, WeightFormat format) {
   if (is_translator(options.model)) {
     const LoadedTranslator translator = load_translator(options.model, {}, TokenizerNeed::optional);
     require_rounded_once(translator.model.parameters(), format, options.model);
-    return save_encoder_decoder(translator.model, options.out, files, format);
+    return save_transformer(translator.model, options.out, files, format);
   }
   const LoadedModel model = load_model(options.model);
   require_rounded_once(model.gpt.parameters(), format, options.model);
-  save_gpt(model.gpt, options.out, files, format);
+  save_transformer(model.gpt, options.out, files, format);
 }
 
 void convert(const ConvertOptions& options) {

@@ -72,8 +72,8 @@ EvalResult evaluate_text(const EvalOptions& options, LoadedModel& model) {
   evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
     std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
   };
-  choose_one_window(std::ssize(result.tokens), model.gpt.config().context, evaluation);
-  Evaluator evaluator(model.gpt.config(), evaluation);
+  choose_one_window(std::ssize(result.tokens), model.gpt.specification().context, evaluation);
+  Evaluator evaluator(model.gpt.specification(), evaluation);
   result.evaluation = evaluator.evaluate(model.gpt, TokenList(result.tokens));
   line.clear();
   return result;

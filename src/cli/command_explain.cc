@@ -42,7 +42,7 @@ struct ExplainOptions {
 };
 
 // The model with processed weights, or as stored with --raw-weights.
-Gpt readable_weights(const ExplainOptions& options, const Gpt& gpt) {
+Transformer readable_weights(const ExplainOptions& options, const Transformer& gpt) {
   if (options.raw_weights) return process_weights(gpt, {false, false, false, false});
   return process_weights(gpt);
 }
@@ -79,7 +79,7 @@ CompositionKind kind_of(const std::string& name) {
 
 void write_composition(const ExplainOptions& options, const LoadedModel& model,
                        const Tensor<float>& scores) {
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   const std::int64_t all = config.layers * config.heads();
   write_result(
       options.out,
@@ -105,7 +105,7 @@ void write_composition(const ExplainOptions& options, const LoadedModel& model,
 void explain_composition(const ExplainOptions& options) {
   check_out(options.out);
   const LoadedModel model = load_model(options.model);
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   const Tensor<float> scores =
       composition_scores(readable_weights(options, model.gpt), kind_of(options.kind));
   write_composition(options, model, scores);
@@ -149,7 +149,8 @@ struct ReadCircuit {
   std::vector<VocabularyProjection> right_words;
 };
 
-ReadCircuit read_circuit(const Gpt& gpt, HeadCircuit circuit, const ExplainOptions& options) {
+ReadCircuit read_circuit(const Transformer& gpt, HeadCircuit circuit,
+                         const ExplainOptions& options) {
   ReadCircuit read{.name = "W_OV", .left = "reads", .right = "writes"};
   if (circuit == HeadCircuit::query_key) read = {.name = "W_QK", .left = "query", .right = "key"};
   read.vectors = singular_vectors(gpt, circuit, options.layer, options.head);
@@ -224,7 +225,7 @@ void write_circuits(const ExplainOptions& options, const LoadedModel& model,
 void explain_head(const ExplainOptions& options) {
   check_out(options.out);
   const LoadedModel model = load_model(options.model);
-  const Gpt gpt = readable_weights(options, model.gpt);
+  const Transformer gpt = readable_weights(options, model.gpt);
   std::vector<ReadCircuit> circuits;
   for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
     circuits.push_back(read_circuit(gpt, circuit, options));

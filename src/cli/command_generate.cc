@@ -57,7 +57,7 @@ void check_call(const GenerateCommandOptions& options, const LoadedModel& model,
   for (const std::string& stop : options.generation.stop_strings) {
     if (stop.empty()) fail_usage("--stop takes a string, not ''");
   }
-  const std::int64_t context = model.gpt.config().context;
+  const std::int64_t context = model.gpt.specification().context;
   if (std::ssize(prompt) > context && !options.shift) {
     fail_usage(
         fmt::format("the prompt has {} tokens, more than the model's context of {}; shorten it, or "

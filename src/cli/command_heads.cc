@@ -146,7 +146,7 @@ struct ScannedText {
 };
 
 ScannedText tokens_to_scan(const HeadsOptions& options, const LoadedModel& model) {
-  const std::int64_t context = model.gpt.config().context;
+  const std::int64_t context = model.gpt.specification().context;
   const std::int64_t window = options.window > 0 ? options.window : context;
   if (options.text.file.empty() || options.text.text || !options.text.tokens.empty()) {
     return {.tokens = read_tokens(options.text, model), .window = window};
@@ -271,7 +271,7 @@ std::string windows_text(const ScannedText& text) {
 
 void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   print("\n" + screen.ink.title("Attention heads") +
         screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
                                      counted(std::ssize(scanned.text.tokens), "token"),
@@ -326,7 +326,7 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
 
 // Layers by heads of what they are sorted by; all statistics as arrays.
 void write_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   const Shape shape{config.layers, config.heads()};
   std::vector<std::pair<std::string, Tensor<float>>> arrays;
   const auto array_of = [&](std::string_view name) {

@@ -121,7 +121,7 @@ void measure(const InductionCommandOptions& options) {
   InductionOptions measurement = options.measure;
   measurement.stop = interrupt_flag();
   const InductionCircuit circuit = measure_induction_circuit(model.gpt, measurement);
-  const double chance = std::log(static_cast<double>(model.gpt.config().vocabulary_size));
+  const double chance = std::log(static_cast<double>(model.gpt.specification().vocabulary_size));
   if (!options.json) return print_report(options, circuit, jump, chance);
   const InductionMeasure& whole = circuit.whole;
   OrderedJson document{

@@ -28,7 +28,7 @@ struct ParamsOptions {
 void print_presets(bool json) {
   if (json) {
     OrderedJson list = OrderedJson::array();
-    for (const GptPreset& preset : gpt_presets()) {
+    for (const ModelPreset& preset : model_presets()) {
       list.push_back({{"name", preset.name},
                       {"description", preset.description},
                       {"total", count_parameters(preset.config).total}});
@@ -52,7 +52,7 @@ void print_presets(bool json) {
     table.add({ink.bold(name), layers, std::to_string(stack.heads()), grouped(stack.channels),
                grouped(stack.context), short_count(static_cast<double>(total))});
   };
-  for (const GptPreset& preset : gpt_presets()) {
+  for (const ModelPreset& preset : model_presets()) {
     add(preset.name, std::to_string(preset.config.layers), preset.config,
         count_parameters(preset.config).total);
   }

@@ -94,7 +94,7 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
                                    options.grid));
   }
   if (edges) {
-    const auto points = parse_points(model.gpt.config(), options.head);
+    const auto points = parse_points(model.gpt.specification(), options.head);
     if (points.size() != 1 || points[0].where.heads.size() != 1) {
       fail_usage(fmt::format("--head '{}' is not a head; write it like L2H3", options.head));
     }
@@ -123,7 +123,7 @@ std::vector<std::string> column_names(const LoadedModel& model, const PatchResul
                                       const std::vector<std::string>& tokens) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
   const PatchGridKind& kind = patch_grid_kind(result.grid);
-  const std::vector<std::string> heads = patched_head_names(model.gpt.config(), kind);
+  const std::vector<std::string> heads = patched_head_names(model.gpt.specification(), kind);
   std::vector<std::string> names;
   for (std::int64_t column = 0; column < result.columns; ++column) {
     const std::string& token = tokens[static_cast<std::size_t>(column % positions)];

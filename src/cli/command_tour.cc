@@ -40,7 +40,7 @@ struct TourOptions {
 
 std::vector<Candidate> likeliest_next(const LoadedModel& model,
                                       const std::vector<std::int32_t>& tokens) {
-  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.config().context));
+  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.specification().context));
   auto candidates = trace_candidates(session.feed(tokens), SamplingOptions::unmodified(), tokens);
   candidates.resize(std::min(candidates.size(), next_words));
   return candidates;
@@ -81,7 +81,7 @@ class Tour {
   Tour(const AttendedText& text, const Screen& screen) : text_(text), screen_(screen) {}
 
   void introduce() const {
-    const StackSpecification& config = text_.model.gpt.config();
+    const StackSpecification& config = text_.model.gpt.specification();
     print("\n" + ink().title("heed") +
           ink().quiet(fmt::format("  model {}: {} parameters, {} layers of {} heads\n",
                                   fit(text_.model.name, 24),
@@ -202,10 +202,11 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
 void tour(TourOptions options) {
   const LoadedModel model = load_model(options.model);
   if (!options.text.any()) options.text.text = default_sentence;
-  const AttendedText text(model, read_tokens(options.text, model), all_layers(model.gpt.config()));
+  const AttendedText text(model, read_tokens(options.text, model),
+                          all_layers(model.gpt.specification()));
   const auto candidates = likeliest_next(model, text.tokens);
   const auto heads =
-      rank_heads(text.patterns, text.model.gpt.config().block.attention, text.tokens);
+      rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens);
   const TokenTableRow row = last_word_row(text);
   const GenerationResult result = continue_text(options, model, text.tokens);
   if (options.json) return print_json(tour_json(text, candidates, heads, row, result));

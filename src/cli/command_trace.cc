@@ -187,7 +187,7 @@ void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& reques
   const PairPass pass(*model.model, std::move(texts.tokens), editor);
   const Trace trace = trace_pair(
       pass, {.points = request, .source_positions = parse_indices(options.source_positions)});
-  const PairTokens& tokens = pass.tokens();
+  const Texts& tokens = pass.tokens();
   if (!options.out.empty()) {
     write_trace(options, model.name, trace,
                 {{"source_tokens", tokens.source}, {"target_tokens", tokens.target}});

@@ -171,7 +171,7 @@ class TrainReporter : public TrainObserver {
 };
 
 // The heads are null where no score is significant; the scores are the largest in any case.
-OrderedJson induction_scores(const Gpt& gpt) {
+OrderedJson induction_scores(const Transformer& gpt) {
   const InductionMeasure measure = measure_induction(gpt, {.stop = interrupt_flag()});
   const auto name = [](const std::optional<HeadScore>& head) {
     return head ? OrderedJson(fmt::format("L{}H{}", head->layer, head->head)) : OrderedJson();
@@ -372,14 +372,16 @@ void run_train(const TrainOptions& options, Group& group) {
   // Where all processes run the model together, none of them leaves in the middle.
   const bool runs_together = !group.is_alone() && request.settings.shard == 3;
   const StopFlag stop = runs_together ? nullptr : interrupt_flag();
-  request.sample = [&request, stop](const Gpt& gpt, const Tokenizer& tokenizer) {
+  request.sample = [&request, stop](const Transformer& gpt, const Tokenizer& tokenizer) {
     return run_sample(gpt, tokenizer, request.settings, stop);
   };
   if (request.settings.measure == Measure::induction) {
-    request.measure = [](const Gpt& gpt, const Tokenizer&) { return induction_scores(gpt); };
+    request.measure = [](const Transformer& gpt, const Tokenizer&) {
+      return induction_scores(gpt);
+    };
   }
   if (request.settings.measure == Measure::bleu) {
-    request.translate = [stop](const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+    request.translate = [stop](const Transformer& model, const TranslationTokenizers& tokenizers,
                                std::span<const std::string> sources,
                                const TrainSettings& settings) {
       return translate_sources(model, tokenizers, sources, settings, stop);

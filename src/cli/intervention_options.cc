@@ -65,7 +65,7 @@ class EditList {
  private:
   template <class Change>
   void add(std::string where, Change change) {
-    for (const InterventionPoint& selected : parse_points(model_.gpt.config(), where)) {
+    for (const InterventionPoint& selected : parse_points(model_.gpt.specification(), where)) {
       const Selection& positions = selected.where;
       require_positions(positions, positions_, where);
       require(positions.last_position >= first_position_, ErrorCode::invalid_argument,
@@ -95,7 +95,7 @@ class EditList {
   void replace(const std::string& where) {
     if (options_.replace_text.empty()) fail_usage("--replace needs a --replace-text TEXT");
     const std::vector<std::int32_t> other = model_.encode(options_.replace_text);
-    for (const InterventionPoint& selected : parse_points(model_.gpt.config(), where)) {
+    for (const InterventionPoint& selected : parse_points(model_.gpt.specification(), where)) {
       const bool all = where.find('@') == std::string::npos;
       const bool open = selected.where.last_position == Selection{}.last_position;
       const bool fits = all || open ? other.size() == tokens_.size()
@@ -201,7 +201,8 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
                                                   const EditedPositions& edited) {
   if (!options.any()) return nullptr;
   const std::vector<Edit> edits = make_edits(options, model, tokens, edited);
-  return std::make_unique<Interventions>(model.gpt.config(), resolve_edits(model.gpt, edits));
+  return std::make_unique<Interventions>(model.gpt.specification(),
+                                         resolve_edits(model.gpt, edits));
 }
 
 }  // namespace heed::cli

@@ -87,7 +87,7 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text) {
 
 std::int32_t single_token(const LoadedModel& model, const std::string& text,
                           const std::string& option) {
-  const std::int64_t size = model.gpt.config().vocabulary_size;
+  const std::int64_t size = model.gpt.specification().vocabulary_size;
   if (text.size() > 1 && text[0] == '#' &&
       text.find_first_not_of("0123456789", 1) == std::string::npos) {
     const std::int32_t id = parse_token_ids(text.substr(1)).front();
@@ -138,7 +138,7 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
   const bool has_ids = !options.tokens.empty() && !options.text && options.file.empty();
   std::vector<std::int32_t> tokens =
       has_ids ? parse_token_ids(options.tokens) : model.encode(read_text(options));
-  require_text_fits(model.gpt.config(), tokens);
+  require_text_fits(model.gpt.specification(), tokens);
   return tokens;
 }
 

@@ -30,19 +30,19 @@ struct AttendedPair {
   AttendedPair& operator=(const AttendedPair&) = delete;
 
   PairWords words() const { return {source_words, target_words}; }
-  const std::vector<TextWord>& query_words(PairAttentionKind kind) const {
-    return kind == PairAttentionKind::encoder ? source_words : target_words;
+  const std::vector<TextWord>& query_words(AttentionSite kind) const {
+    return kind == encoder_site ? source_words : target_words;
   }
-  const std::vector<TextWord>& key_words(PairAttentionKind kind) const {
-    return kind == PairAttentionKind::decoder ? target_words : source_words;
+  const std::vector<TextWord>& key_words(AttentionSite kind) const {
+    return kind == decoder_site ? target_words : source_words;
   }
   // Names of what a pattern's rows and columns stand for.
-  std::vector<std::string> query_names(PairAttentionKind kind, MapUnit unit) const;
-  std::vector<std::string> key_names(PairAttentionKind kind, MapUnit unit) const;
+  std::vector<std::string> query_names(AttentionSite kind, MapUnit unit) const;
+  std::vector<std::string> key_names(AttentionSite kind, MapUnit unit) const;
 };
 
 struct PairHeadChoice {
-  PairAttentionKind kind = PairAttentionKind::cross;
+  AttentionSite kind = cross_site;
   std::int64_t layer = 0;
   std::int64_t head = 0;
 };
@@ -51,11 +51,11 @@ struct PairHeadChoice {
 void print_pair_texts(const AttendedPair& pair, const Screen& screen);
 
 // Every head of the kinds as a thumbnail.
-void print_pair_overview(AttendedPair& pair, const std::vector<PairAttentionKind>& kinds,
+void print_pair_overview(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
                          const Screen& screen);
 
 // The `count` heads of the kinds that select most, with the largest weight of each.
-void print_pair_heads(AttendedPair& pair, const std::vector<PairAttentionKind>& kinds,
+void print_pair_heads(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
                       std::size_t count, const Screen& screen);
 
 // One head as a map: queries down, keys across.
@@ -76,10 +76,10 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
 void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen);
 
 // Weights of the rows that stand for a word, by words, for one head or the mean of all.
-std::vector<float> word_weights(AttendedPair& pair, PairAttentionKind kind,
+std::vector<float> word_weights(AttendedPair& pair, AttentionSite kind,
                                 const PairWordChoice& choice, WordRow row);
 
 // "The words of …" as a title says it: "Encoder", "Decoder", "Cross-attention".
-std::string_view pair_kind_title(PairAttentionKind kind);
+std::string_view site_title(AttentionSite kind);
 
 }  // namespace heed::cli

@@ -16,17 +16,19 @@
 namespace heed::cli {
 namespace {
 
-std::vector<PairAttentionKind> chosen_pair_kinds(const PairAttendOptions& options) {
-  if (options.kind.empty()) return {pair_attention_kinds.begin(), pair_attention_kinds.end()};
-  const auto kind = pair_attention_kind(options.kind);
-  if (!kind) {
+std::vector<AttentionSite> chosen_sites(const PairAttendOptions& options,
+                                        const Architecture& architecture) {
+  const std::span<const AttentionSite> sites = sites_of(architecture);
+  if (options.kind.empty()) return {sites.begin(), sites.end()};
+  const auto site = site_named(options.kind, architecture);
+  if (!site) {
     fail_usage(fmt::format("--kind {} is none of encoder, decoder and cross", options.kind));
   }
-  return {*kind};
+  return {*site};
 }
 
-PairAttentionKind kind_of_head(const PairAttendOptions& options) {
-  return options.kind.empty() ? PairAttentionKind::cross : chosen_pair_kinds(options).front();
+AttentionSite site_of_head(const PairAttendOptions& options, const Architecture& architecture) {
+  return options.kind.empty() ? cross_site : chosen_sites(options, architecture).front();
 }
 
 void check_pair_choice(const PairAttendOptions& options, const Architecture& architecture) {
@@ -48,10 +50,10 @@ void check_pair_choice(const PairAttendOptions& options, const Architecture& arc
                              count - 1));
     }
   };
-  for (const PairAttentionKind kind : chosen_pair_kinds(options)) {
-    if (options.word.empty() && kind != kind_of_head(options)) continue;
-    const std::string_view name = pair_attention_name(kind);
-    check_range("layer", options.layer, stack_of(architecture, kind).layers, name);
+  for (const AttentionSite kind : chosen_sites(options, architecture)) {
+    if (options.word.empty() && kind != site_of_head(options, architecture)) continue;
+    const std::string_view name = site_name(kind);
+    check_range("layer", options.layer, architecture.of(kind.stack).layers, name);
     check_range("head", options.head, attention_of(architecture, kind).query_heads, name);
   }
 }
@@ -84,19 +86,18 @@ OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
   document["layer"] = choice.layer ? OrderedJson(*choice.layer) : OrderedJson(nullptr);
   document["head"] = choice.head ? OrderedJson(*choice.head) : OrderedJson(nullptr);
   if (choice.side == PairSide::source) {
-    document["encoder"] =
-        weights_json(word_weights(pair, PairAttentionKind::encoder, choice, WordRow::read));
+    document["encoder"] = weights_json(word_weights(pair, encoder_site, choice, WordRow::read));
     return document;
   }
-  for (const PairAttentionKind kind : {PairAttentionKind::decoder, PairAttentionKind::cross}) {
-    document[std::string(pair_attention_name(kind))] =
+  for (const AttentionSite kind : {decoder_site, cross_site}) {
+    document[std::string(site_name(kind))] =
         weights_json(word_weights(pair, kind, choice, WordRow::written));
   }
   return document;
 }
 
 void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
-  const PairTokens& tokens = pair.pass.tokens();
+  const Texts& tokens = pair.pass.tokens();
   OrderedJson target = pair_text_json(pair.model, PairSide::target, tokens.target);
   target["is_translation"] = pair.is_translation;
   OrderedJson document{{"model", pair.model.name},
@@ -108,9 +109,9 @@ void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
     return print_json(document);
   }
   if (options.head) {
-    const PairAttentionKind kind = kind_of_head(options);
+    const AttentionSite kind = site_of_head(options, pair.pass.architecture());
     const Tensor<float> pattern = pair.attention.pattern(kind, *options.layer, *options.head);
-    document["kind"] = pair_attention_name(kind);
+    document["kind"] = site_name(kind);
     document["layer"] = *options.layer;
     document["head"] = *options.head;
     document["unit"] = options.words ? "words" : "tokens";
@@ -121,7 +122,7 @@ void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
     return print_json(document);
   }
   std::vector<PairHeadStatistics> heads;
-  for (const PairAttentionKind kind : chosen_pair_kinds(options)) {
+  for (const AttentionSite kind : chosen_sites(options, pair.pass.architecture())) {
     const auto own = pair_statistics(pair.pass, pair.attention, kind);
     heads.insert(heads.end(), own.begin(), own.end());
   }
@@ -156,13 +157,15 @@ void attend_pair(const PairModel& model, const TextOptions& text,
   const Screen screen;
   if (!options.word.empty()) return print_pair_word(pair, word_choice(options, pair), screen);
   if (options.head) {
-    return print_pair_map(pair, {kind_of_head(options), *options.layer, *options.head},
-                          options.words ? MapUnit::words : MapUnit::tokens, screen);
+    return print_pair_map(
+        pair, {site_of_head(options, pair.pass.architecture()), *options.layer, *options.head},
+        options.words ? MapUnit::words : MapUnit::tokens, screen);
   }
   if (options.top > 0)
-    return print_pair_heads(pair, chosen_pair_kinds(options), options.top, screen);
+    return print_pair_heads(pair, chosen_sites(options, pair.pass.architecture()), options.top,
+                            screen);
   if (editor != nullptr) return print_pair_changes(pair, options.pair.summary(), screen);
-  print_pair_overview(pair, chosen_pair_kinds(options), screen);
+  print_pair_overview(pair, chosen_sites(options, pair.pass.architecture()), screen);
 }
 
 }  // namespace heed::cli

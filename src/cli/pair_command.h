@@ -48,8 +48,7 @@ PairTexts read_pair(const TextOptions& text, const PairOptions& options, const P
 
 // Null for none.
 std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& options,
-                                                       const PairModel& model,
-                                                       const PairTokens& tokens);
+                                                       const PairModel& model, const Texts& tokens);
 
 struct PairAttendOptions {
   PairOptions pair;

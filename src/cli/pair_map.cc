@@ -15,12 +15,12 @@ void print_pair_map(AttendedPair& pair, const PairHeadChoice& choice, MapUnit un
   const PairHeadStatistics statistics = pair_head_statistics(weights.view(), choice.kind);
   print_pair_texts(pair, screen);
   print("\n" +
-        ink.title(fmt::format("{}, layer {}, head {}", pair_kind_title(choice.kind), choice.layer,
+        ink.title(fmt::format("{}, layer {}, head {}", site_title(choice.kind), choice.layer,
                               choice.head)) +
         ink.quiet(fmt::format("  mean largest weight {}; counted from 0\n",
                               percent(statistics.largest))));
   print(
-      ink.quiet(choice.kind == PairAttentionKind::cross
+      ink.quiet(choice.kind == cross_site
                     ? "  Rows are the target, columns the source; weights of a row sum to 100 %.\n"
                     : "  Rows are queries, columns keys; the weights of a row sum to 100 %.\n"));
   if (unit == MapUnit::words) {
@@ -33,7 +33,7 @@ void print_pair_map(AttendedPair& pair, const PairHeadChoice& choice, MapUnit un
   print_weights_map({.queries = pair.query_names(choice.kind, unit),
                      .keys = pair.key_names(choice.kind, unit),
                      .weights = weights.view(),
-                     .is_causal = choice.kind == PairAttentionKind::decoder},
+                     .is_causal = choice.kind == decoder_site},
                     screen);
 }
 

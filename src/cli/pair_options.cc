@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* changes_group = "Changes in a translator";
 
-std::int64_t positions_of(const Point& point, const PairTokens& tokens) {
+std::int64_t positions_of(const Point& point, const Texts& tokens) {
   return std::ssize(has_source_rows(point) ? tokens.source : tokens.target);
 }
 
@@ -96,7 +96,7 @@ PairTexts read_pair(const TextOptions& text, const PairOptions& options, const P
 
 std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& options,
                                                        const PairModel& model,
-                                                       const PairTokens& tokens) {
+                                                       const Texts& tokens) {
   const Architecture& architecture = model.architecture();
   if (options.renormalise && options.cut.empty()) fail_usage("--renormalise needs --cut");
   std::vector<Intervention> interventions;
@@ -114,11 +114,9 @@ std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& option
   for (const std::string& option : options.cut) {
     const PairEdges edges = parse_pair_edges(architecture, option);
     for (const InterventionPoint& pattern : edges.patterns) {
-      const PairAttentionKind kind = kind_of_pattern(pattern.point);
-      const auto queries =
-          std::ssize(kind == PairAttentionKind::encoder ? tokens.source : tokens.target);
-      const auto keys =
-          std::ssize(kind == PairAttentionKind::decoder ? tokens.target : tokens.source);
+      const AttentionSite kind = site_of_pattern(pattern.point);
+      const auto queries = std::ssize(kind == encoder_site ? tokens.source : tokens.target);
+      const auto keys = std::ssize(kind == decoder_site ? tokens.target : tokens.source);
       for (const CutEdges::Edge& edge : edges.edges) {
         require(edge.query < queries && edge.key < keys, ErrorCode::invalid_argument,
                 "'{}': the edge {}>{} lies outside {} queries and {} keys", option, edge.query,

@@ -16,23 +16,20 @@ constexpr int pair_label_columns = 4;  // "L11 "
 constexpr int narrowest_pair_picture = 10;
 constexpr int widest_pair_picture = 20;
 
-std::string_view explained_kind(PairAttentionKind kind) {
-  switch (kind) {
-    case PairAttentionKind::encoder: return "the source attends to itself, in both directions";
-    case PairAttentionKind::decoder: return "the target attends to its own past";
-    case PairAttentionKind::cross: break;
-  }
-  return "the target attends to the source";
+std::string_view explained_site(AttentionSite site) {
+  if (site == encoder_site) return "the source attends to itself, in both directions";
+  return site == decoder_site ? "the target attends to its own past"
+                              : "the target attends to the source";
 }
 
-ShareAt shares_of(const Tensor<float>& pattern, PairAttentionKind kind) {
+ShareAt shares_of(const Tensor<float>& pattern, AttentionSite kind) {
   return [&pattern, kind](int row, int column) {
-    const bool is_masked = kind == PairAttentionKind::decoder && column > row;
+    const bool is_masked = kind == decoder_site && column > row;
     return is_masked ? -1.0 : double{pattern.view()(row, column)};
   };
 }
 
-void print_kind_layer(AttendedPair& pair, PairAttentionKind kind, std::int64_t layer,
+void print_kind_layer(AttendedPair& pair, AttentionSite kind, std::int64_t layer,
                       const Screen& screen) {
   const auto heads = static_cast<int>(attention_of(pair.pass.architecture(), kind).query_heads);
   const int room = screen.width() - pair_label_columns;
@@ -83,8 +80,8 @@ ListedHead listed_head(AttendedPair& pair, const PairHeadStatistics& statistics)
   ListedHead head{.statistics = statistics};
   for (std::int64_t t = 0; t < pattern.shape()[0]; ++t) {
     for (std::int64_t s = 0; s < pattern.shape()[1]; ++s) {
-      if (statistics.kind != PairAttentionKind::cross && s == t) continue;
-      if (statistics.kind == PairAttentionKind::decoder && (s == 0 || s > t)) continue;
+      if (statistics.kind != cross_site && s == t) continue;
+      if (statistics.kind == decoder_site && (s == 0 || s > t)) continue;
       if (pattern.view()(t, s) > head.weight) {
         head = {statistics, t, s, pattern.view()(t, s)};
       }
@@ -95,18 +92,18 @@ ListedHead listed_head(AttendedPair& pair, const PairHeadStatistics& statistics)
 
 }  // namespace
 
-void print_pair_overview(AttendedPair& pair, const std::vector<PairAttentionKind>& kinds,
+void print_pair_overview(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
                          const Screen& screen) {
   print_pair_texts(pair, screen);
-  for (const PairAttentionKind kind : kinds) {
+  for (const AttentionSite kind : kinds) {
     const Architecture& architecture = pair.pass.architecture();
-    print("\n  " + screen.ink.title(pair_kind_title(kind)) +
+    print("\n  " + screen.ink.title(site_title(kind)) +
           screen.ink.quiet(
-              fmt::format("  {}; {} of {}\n", explained_kind(kind),
-                          counted(stack_of(architecture, kind).layers, "layer"),
+              fmt::format("  {}; {} of {}\n", explained_site(kind),
+                          counted(architecture.of(kind.stack).layers, "layer"),
                           counted(attention_of(architecture, kind).query_heads, "head"))));
     print("\n");
-    for (std::int64_t layer = 0; layer < stack_of(architecture, kind).layers; ++layer) {
+    for (std::int64_t layer = 0; layer < architecture.of(kind.stack).layers; ++layer) {
       print_kind_layer(pair, kind, layer, screen);
     }
   }
@@ -121,10 +118,10 @@ void print_pair_overview(AttendedPair& pair, const std::vector<PairAttentionKind
   print_wrapped("--kind cross --layer L --head H shows one head, --word WORD one word.", screen);
 }
 
-void print_pair_heads(AttendedPair& pair, const std::vector<PairAttentionKind>& kinds,
+void print_pair_heads(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
                       std::size_t count, const Screen& screen) {
   std::vector<PairHeadStatistics> heads;
-  for (const PairAttentionKind kind : kinds) {
+  for (const AttentionSite kind : kinds) {
     const std::vector<PairHeadStatistics> own = pair_statistics(pair.pass, pair.attention, kind);
     heads.insert(heads.end(), own.begin(), own.end());
   }
@@ -142,8 +139,8 @@ void print_pair_heads(AttendedPair& pair, const std::vector<PairAttentionKind>& 
     const auto query_names = pair.query_names(statistics.kind, MapUnit::tokens);
     const auto key_names = pair.key_names(statistics.kind, MapUnit::tokens);
     table.add(
-        {screen.ink.paint(fmt::format("{}.L{}H{}", pair_attention_name(statistics.kind),
-                                      statistics.layer, statistics.head),
+        {screen.ink.paint(fmt::format("{}.L{}H{}", site_name(statistics.kind), statistics.layer,
+                                      statistics.head),
                           colour::orange),
          habit_text(strongest_habit(statistics)), percent(statistics.largest),
          fmt::format(

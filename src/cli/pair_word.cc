@@ -58,12 +58,12 @@ void print_section(std::string_view title, std::string_view note, const Screen& 
 }
 
 // What each head of every layer of a kind attends to most at the word.
-void print_every_head(AttendedPair& pair, PairAttentionKind kind, const PairWordChoice& choice,
+void print_every_head(AttendedPair& pair, AttentionSite kind, const PairWordChoice& choice,
                       WordRow row, const Screen& screen) {
   const Architecture& architecture = pair.pass.architecture();
   const std::int64_t heads = attention_of(architecture, kind).query_heads;
   const int width = std::max(16, (screen.width() - 10) / heads_per_line);
-  for (std::int64_t layer = 0; layer < stack_of(architecture, kind).layers; ++layer) {
+  for (std::int64_t layer = 0; layer < architecture.of(kind.stack).layers; ++layer) {
     std::string line;
     for (std::int64_t head = 0; head < heads; ++head) {
       PairWordChoice of_head = choice;
@@ -120,30 +120,27 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
             fmt::format("“{}” in the {}", visible(word.text), is_source ? "source" : "target")) +
         screen.ink.quiet(
             fmt::format("  word {}, {}\n", choice.word, counted(word.end - word.begin, "token"))));
-  const auto note = [&](PairAttentionKind kind) {
-    const std::int64_t layer = choice.layer.value_or(stack_of(architecture, kind).layers - 1);
+  const auto note = [&](AttentionSite kind) {
+    const std::int64_t layer = choice.layer.value_or(architecture.of(kind.stack).layers - 1);
     return heads_text(choice, layer, attention_of(architecture, kind).query_heads);
   };
   if (is_source) {
-    print_section("The source around it", "encoder, " + note(PairAttentionKind::encoder), screen);
-    print_weights(pair.source_words,
-                  word_weights(pair, PairAttentionKind::encoder, choice, WordRow::read),
+    print_section("The source around it", "encoder, " + note(encoder_site), screen);
+    print_weights(pair.source_words, word_weights(pair, encoder_site, choice, WordRow::read),
                   pair.source_words.size(), screen);
     print_section("Every head of the encoder", "the word with the largest weight", screen);
-    return print_every_head(pair, PairAttentionKind::encoder, choice, WordRow::read, screen);
+    return print_every_head(pair, encoder_site, choice, WordRow::read, screen);
   }
   // The rows that write the word see only what comes before it.
   const bool has_past = word.begin > 0;
-  print_section("Its own past", "decoder, " + note(PairAttentionKind::decoder), screen);
-  print_weights(pair.target_words,
-                word_weights(pair, PairAttentionKind::decoder, choice, WordRow::written),
+  print_section("Its own past", "decoder, " + note(decoder_site), screen);
+  print_weights(pair.target_words, word_weights(pair, decoder_site, choice, WordRow::written),
                 has_past ? choice.word : 1, screen);
-  print_section("The source", "cross-attention, " + note(PairAttentionKind::cross), screen);
-  print_weights(pair.source_words,
-                word_weights(pair, PairAttentionKind::cross, choice, WordRow::written),
+  print_section("The source", "cross-attention, " + note(cross_site), screen);
+  print_weights(pair.source_words, word_weights(pair, cross_site, choice, WordRow::written),
                 pair.source_words.size(), screen);
   print_section("Every head of cross-attention", "the word with the largest weight", screen);
-  print_every_head(pair, PairAttentionKind::cross, choice, WordRow::written, screen);
+  print_every_head(pair, cross_site, choice, WordRow::written, screen);
   print_word_prediction(pair, word, screen);
   if (has_past) {
     print("  " + screen.ink.quiet("Weights are those of the positions that write the word.") +

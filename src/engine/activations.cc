@@ -112,8 +112,8 @@ Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const
   return make_array(std::move(planes));
 }
 
-const Gpt& activations_model(const Activations& found) {
-  const Gpt* const gpt = ActivationsAccess::parts(found).gpt;
+const Transformer& activations_model(const Activations& found) {
+  const Transformer* const gpt = ActivationsAccess::parts(found).gpt;
   require(gpt != nullptr, ErrorCode::unsupported,
           "this reads the one stream of a decoder or an encoder, and an encoder-decoder has two");
   return *gpt;

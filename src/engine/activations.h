@@ -10,13 +10,13 @@
 #include "engine/point_keeper.h"
 #include "heed/activations.h"
 #include "microscope/traces/recorded_pass.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
 struct Activations::Parts {
   Architecture architecture;
-  const Gpt* gpt = nullptr;          // null: of an encoder-decoder
+  const Transformer* gpt = nullptr;  // null: of an encoder-decoder
   std::vector<std::int32_t> tokens;  // (B, T), of the decoder where there are two stacks
   std::vector<std::int32_t> source;  // (1, M), of the encoder
   std::int64_t sequences = 1;
@@ -44,7 +44,7 @@ struct ActivationsAccess {
 };
 
 // The model that ran. Throws Error{unsupported} for an encoder-decoder.
-const Gpt& activations_model(const Activations& found);
+const Transformer& activations_model(const Activations& found);
 
 // What a request selects of a model's points, in the order of a pass.
 struct RequestedPoints {

@@ -30,9 +30,9 @@ AttentionReader& AttentionReader::operator=(AttentionReader&&) noexcept = defaul
 AttentionReader::~AttentionReader() = default;
 
 // Tiles are computed from query and key.
-static void require_unedited_patterns(const Gpt& gpt) {
+static void require_unedited_patterns(const Transformer& gpt) {
   if (gpt.editor() == nullptr) return;
-  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
     for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
       require(
           !gpt.editor()->edits({kind, layer}), ErrorCode::unsupported,
@@ -42,13 +42,14 @@ static void require_unedited_patterns(const Gpt& gpt) {
   }
 }
 
-AttentionReader AttentionReader::read(const Gpt& gpt, std::span<const std::int32_t> tokens,
+AttentionReader AttentionReader::read(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) {
-  require_text_fits(gpt.config(), tokens);
+  require_text_fits(gpt.specification(), tokens);
   require_unedited_patterns(gpt);
   const auto positions = std::ssize(tokens);
-  auto parts = std::make_unique<Parts>(Parts{LazyAttention(gpt.config(), layers, positions)});
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  auto parts =
+      std::make_unique<Parts>(Parts{LazyAttention(gpt.specification(), layers, positions)});
+  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &parts->attention},
               activations);
   return AttentionReader(std::move(parts));
@@ -97,7 +98,8 @@ std::vector<AttendedPosition> AttentionReader::most_attending(std::int64_t layer
   return parts_->attention.most_attending(layer, head, key, count);
 }
 
-std::vector<HeadSummary> summarise_heads(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+std::vector<HeadSummary> summarise_heads(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens) {
   const HeadScan scan = scan_heads(gpt, tokens);
   std::vector<HeadSummary> summaries;
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {

@@ -32,13 +32,13 @@ void require_memory(const std::string& name, std::int64_t bytes) {
 }
 
 // Loads a model, or creates one with random weights and a context of at least `positions`.
-Gpt make_gpt(const BenchmarkOptions& options, std::int64_t positions,
-             std::int64_t ModelCost::*memory) {
+Transformer make_gpt(const BenchmarkOptions& options, std::int64_t positions,
+                     std::int64_t ModelCost::*memory) {
   if (!options.model.empty()) return load_model(options.model).gpt;
   StackSpecification config = find_gpt_config(options.config);
   config.context = std::max(config.context, positions);
   require_memory(options.config, model_cost(config).*memory);
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(seed);
   return gpt;
 }
@@ -61,13 +61,14 @@ Tensor<std::int32_t> random_tokens(const StackSpecification& config, const Shape
 // What Session does for one sequence, for any number of them.
 class BatchReader {
  public:
-  BatchReader(const Gpt& gpt, std::int64_t batch, std::int64_t capacity, CacheType cache_type)
+  BatchReader(const Transformer& gpt, std::int64_t batch, std::int64_t capacity,
+              CacheType cache_type)
       : gpt_(gpt),
         batch_(batch),
-        cache_(gpt.config(), batch, capacity, cache_type),
-        step_(gpt.config(), batch, 1, Keep::one_block),
-        last_(Shape{batch, gpt.config().channels}),
-        logits_(Shape{batch, gpt.config().vocabulary_size}) {}
+        cache_(gpt.specification(), batch, capacity, cache_type),
+        step_(gpt.specification(), batch, 1, Keep::one_block),
+        last_(Shape{batch, gpt.specification().channels}),
+        logits_(Shape{batch, gpt.specification().vocabulary_size}) {}
 
   // Appends tokens (B, T) and computes the logits of the last position.
   void read(View<const std::int32_t> tokens) {
@@ -77,7 +78,7 @@ class BatchReader {
       return gpt_.project(step_.final_norm(), logits_, kernels::decoding_step);
     }
     if (!prompt_ || prompt_->positions() != positions) {
-      prompt_.emplace(gpt_.config(), batch_, positions, Keep::one_block);
+      prompt_.emplace(gpt_.specification(), batch_, positions, Keep::one_block);
     }
     forward(tokens, *prompt_, positions);
     for (std::int64_t row = 0; row < batch_; ++row) {
@@ -89,7 +90,7 @@ class BatchReader {
 
   // Appends tokens (B, T) and computes the logits (B·T, V) of all positions.
   void read(View<const std::int32_t> tokens, View<float> logits) {
-    if (!prompt_) prompt_.emplace(gpt_.config(), batch_, tokens.extent(1), Keep::one_block);
+    if (!prompt_) prompt_.emplace(gpt_.specification(), batch_, tokens.extent(1), Keep::one_block);
     forward(tokens, *prompt_, tokens.extent(1));
     gpt_.project(prompt_->final_norm(), logits);
   }
@@ -97,7 +98,7 @@ class BatchReader {
   void truncate(std::int64_t length) { cache_.truncate(length); }
 
  private:
-  void forward(View<const std::int32_t> tokens, const GptActivations& activations,
+  void forward(View<const std::int32_t> tokens, const StackActivations& activations,
                std::int64_t projected_as) {
     gpt_.forward(tokens,
                  {.batch = batch_,
@@ -108,11 +109,11 @@ class BatchReader {
                  activations);
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   std::int64_t batch_;
   KeyValueCache cache_;
-  std::optional<GptActivations> prompt_;
-  GptActivations step_;
+  std::optional<StackActivations> prompt_;
+  StackActivations step_;
   Tensor<float> last_;    // (B, C)
   Tensor<float> logits_;  // (B, V)
 };
@@ -120,13 +121,13 @@ class BatchReader {
 // All memory of a training step.
 class TrainingWork {
  public:
-  TrainingWork(Gpt& gpt, std::int64_t batch, std::int64_t positions)
+  TrainingWork(Transformer& gpt, std::int64_t batch, std::int64_t positions)
       : gpt_(gpt),
-        settings_{.model = gpt.config()},
-        tokens_(random_tokens(gpt.config(), {batch, positions})),
-        optimizer_(gpt.config(), settings_),
-        gradients_(gpt.config()),
-        buffers_(gpt.config(), batch, positions) {}
+        settings_{.model = gpt.specification()},
+        tokens_(random_tokens(gpt.specification(), {batch, positions})),
+        optimizer_(gpt.specification(), settings_),
+        gradients_(gpt.architecture()),
+        buffers_(gpt.specification(), batch, positions) {}
 
   // The step of train(). The loss is irrelevant: tokens are their own targets.
   void step() {
@@ -142,11 +143,11 @@ class TrainingWork {
   void update() { optimizer_.update(steps_++, gradients_, gpt_.parameters()); }
 
  private:
-  Gpt& gpt_;
+  Transformer& gpt_;
   TrainSettings settings_;
   Tensor<std::int32_t> tokens_;  // (B, T)
   Optimizer optimizer_;
-  GptGradients gradients_;
+  Gradients gradients_;
   TrainingBuffers buffers_;
   std::int64_t steps_ = 0;
 };
@@ -157,8 +158,8 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
-  Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
-  const StackSpecification& config = gpt.config();
+  Transformer gpt = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
+  const StackSpecification& config = gpt.specification();
   const std::int64_t batch = options.batch.value_or(4);
   const std::int64_t positions = options.context.value_or(config.context);
   const std::int64_t steps = options.count.value_or(1);
@@ -198,10 +199,10 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 }
 
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
-  Gpt gpt = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
+  Transformer gpt = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
   gpt.parameters().pack();
-  const StackSpecification& config = gpt.config();
+  const StackSpecification& config = gpt.specification();
   const std::int64_t batch = options.batch.value_or(1);
   const std::int64_t positions =
       options.context.value_or(std::min<std::int64_t>(512, config.context));
@@ -240,9 +241,9 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
 
 BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   const std::int64_t before = options.context.value_or(0);
-  Gpt gpt = make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
+  Transformer gpt = make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
   gpt.parameters().prepare(options.dtype);
-  const StackSpecification& config = gpt.config();
+  const StackSpecification& config = gpt.specification();
   const std::int64_t batch = options.batch.value_or(1);
   require_positions_fit(config, before + 1);
   const std::int64_t count =

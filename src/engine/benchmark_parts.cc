@@ -91,8 +91,9 @@ BenchmarkReport measure_attention(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "attention is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
-  const StackSpecification config = options.model.empty() ? find_gpt_config(options.config)
-                                                          : load_model(options.model).gpt.config();
+  const StackSpecification config = options.model.empty()
+                                        ? find_gpt_config(options.config)
+                                        : load_model(options.model).gpt.specification();
   const AttentionShape shape{.batch = options.batch.value_or(1),
                              .positions = options.context.value_or(4096),
                              .heads = config.heads(),

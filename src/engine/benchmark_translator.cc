@@ -14,9 +14,9 @@
 #include "engine/find_config.h"
 #include "engine/load_pair_model.h"
 #include "generate/beam_search.h"
-#include "model/encoder_decoder.h"
 #include "model/input_checks.h"
 #include "model/parameter_count.h"
+#include "model/transformer.h"
 #include "train/optimizer.h"
 
 namespace heed {
@@ -32,12 +32,12 @@ constexpr float smoothing = 0.1F;
 constexpr std::int64_t loss_rows = 1024;
 
 // The model whose own weights are measured; null: random weights.
-std::shared_ptr<const EncoderDecoder> own_model(const BenchmarkOptions& options) {
+std::shared_ptr<const Transformer> own_model(const BenchmarkOptions& options) {
   if (options.model.empty()) return nullptr;
   require(is_pair_model(options.model), ErrorCode::unsupported,
           "'{}' has no encoder: `heed bench decode -m {}` measures a decoder alone", options.model,
           options.model);
-  std::shared_ptr<const EncoderDecoder> own = load_pair_model(options.model).model;
+  std::shared_ptr<const Transformer> own = load_pair_model(options.model).model;
   const WeightFormat stored = own->parameters().prepared_format();
   require(stored == WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}: measure the model that it was converted from, with --dtype",
@@ -45,7 +45,7 @@ std::shared_ptr<const EncoderDecoder> own_model(const BenchmarkOptions& options)
   return own;
 }
 
-Architecture measured_architecture(const BenchmarkOptions& options, const EncoderDecoder* own,
+Architecture measured_architecture(const BenchmarkOptions& options, const Transformer* own,
                                    std::int64_t positions) {
   Architecture architecture =
       own != nullptr ? own->architecture() : find_translator_architecture(options.config);
@@ -59,8 +59,8 @@ Architecture measured_architecture(const BenchmarkOptions& options, const Encode
   return architecture;
 }
 
-EncoderDecoder make_measured(const EncoderDecoder* own, const Architecture& architecture) {
-  EncoderDecoder model(architecture);
+Transformer make_measured(const Transformer* own, const Architecture& architecture) {
+  Transformer model(architecture);
   if (own != nullptr) {
     std::ranges::copy(own->parameters().all(), model.parameters().all().begin());
   } else {
@@ -107,7 +107,7 @@ struct RandomTexts {
 // All memory of a training step on pairs.
 class PairTrainingWork {
  public:
-  PairTrainingWork(EncoderDecoder& model, const PairShape& shape)
+  PairTrainingWork(Transformer& model, const PairShape& shape)
       : model_(model),
         optimizer_(parameter_layout(model.architecture()),
                    TrainSettings{.model = model.architecture().decoder()}),
@@ -133,9 +133,9 @@ class PairTrainingWork {
   }
 
  private:
-  EncoderDecoder& model_;
+  Transformer& model_;
   Optimizer optimizer_;
-  GptGradients gradients_;
+  Gradients gradients_;
   PairBuffers buffers_;
   RandomTexts source_;
   RandomTexts target_;
@@ -183,7 +183,7 @@ BenchmarkReport measure_translator(const BenchmarkOptions& options) {
   const std::int64_t positions = options.context.value_or(16);
   const PairShape shape{
       .pairs = options.batch.value_or(128), .sources = positions, .targets = positions};
-  const std::shared_ptr<const EncoderDecoder> own = own_model(options);
+  const std::shared_ptr<const Transformer> own = own_model(options);
   const Architecture architecture = measured_architecture(options, own.get(), positions);
   require_translator_memory(options, architecture, shape);
   BenchmarkReport report{.model = options.model.empty() ? options.config : options.model,
@@ -195,7 +195,7 @@ BenchmarkReport measure_translator(const BenchmarkOptions& options) {
   TranslatorMeasurer measurer(options, report);
   const bool trains = options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16;
   if (trains) {
-    EncoderDecoder trained = make_measured(own.get(), architecture);
+    Transformer trained = make_measured(own.get(), architecture);
     if (options.dtype == WeightFormat::bf16) {
       trained.parameters().set_precision(kernels::Precision::bf16);
     }
@@ -203,7 +203,7 @@ BenchmarkReport measure_translator(const BenchmarkOptions& options) {
     measurer.add("step", pair_step_cost(architecture, shape), shape.pairs * shape.targets,
                  [&] { work.step(); });
   }
-  EncoderDecoder model = make_measured(own.get(), architecture);
+  Transformer model = make_measured(own.get(), architecture);
   model.parameters().prepare(options.dtype);
   model.parameters().pack();
   const RunFormats formats{options.dtype, options.cache_type};

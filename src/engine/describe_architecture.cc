@@ -15,8 +15,8 @@ std::vector<std::int64_t> layer_windows(const StackSpecification& config) {
 
 }  // namespace
 
-ModelArchitecture describe_architecture(const Gpt& gpt) {
-  const StackSpecification& config = gpt.config();
+ModelArchitecture describe_architecture(const Transformer& gpt) {
+  const StackSpecification& config = gpt.specification();
   const AttentionSpecification& attention = config.block.attention;
   const NormSpecification& norm = config.block.norm;
   const bool rotary = attention.positions == PositionKind::rotary;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "heed/heed.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
-ModelArchitecture describe_architecture(const Gpt& gpt);
+ModelArchitecture describe_architecture(const Transformer& gpt);
 
 }  // namespace heed

@@ -63,7 +63,7 @@ Array detect_heads(const Activations& found, const Array& wanted, Similarity sim
               "the detection pattern attends from position {} to the later position {}", t, s);
     }
   }
-  const StackSpecification& config = activations_model(found).config();
+  const StackSpecification& config = activations_model(found).specification();
   Tensor<float> scores(Shape{config.layers, config.heads()});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string name = fmt::format("blocks.{}.attn.hook_pattern", layer);

@@ -7,9 +7,9 @@ namespace heed {
 
 EditedModel::EditedModel(const Model& model, const std::vector<Edit>& edits)
     : Model([&] {
-        const Gpt& gpt = ModelAccess::loaded(model).gpt;
+        const Transformer& gpt = ModelAccess::loaded(model).gpt;
         return ModelAccess::with_editor(
-            model, std::make_shared<Interventions>(gpt.config(), resolve_edits(gpt, edits)));
+            model, std::make_shared<Interventions>(gpt.specification(), resolve_edits(gpt, edits)));
       }()) {}
 
 }  // namespace heed

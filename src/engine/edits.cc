@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "microscope/intervene/intervention_text.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 // Turns an edit at one of its points into the change that a forward pass applies.
 class Resolver {
  public:
-  Resolver(const Gpt& gpt, const Point& point) : gpt_(gpt), point_(point) {}
+  Resolver(const Transformer& gpt, const Point& point) : gpt_(gpt), point_(point) {}
 
   Change operator()(const SetMean& mean) const {
     return SetRow{mean_row(gpt_, point_, mean.texts)};
@@ -56,7 +56,7 @@ class Resolver {
     return ReplaceWith(values_at(gpt_, point_, tokens));
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   Point point_;
 };
 
@@ -76,12 +76,12 @@ std::vector<InterventionPoint> points_of(const StackSpecification& config, const
 
 }  // namespace
 
-std::vector<Intervention> resolve_edits(const Gpt& gpt, const std::vector<Edit>& edits) {
+std::vector<Intervention> resolve_edits(const Transformer& gpt, const std::vector<Edit>& edits) {
   std::vector<Intervention> all;
   for (const Edit& edit : edits) {
     require(edit.first_position >= 0, ErrorCode::invalid_argument,
             "first_position is {}, expected 0 or more", edit.first_position);
-    for (InterventionPoint& selected : points_of(gpt.config(), edit)) {
+    for (InterventionPoint& selected : points_of(gpt.specification(), edit)) {
       Selection& where = selected.where;
       where.first_position = std::max(where.first_position, edit.first_position);
       if (where.last_position < where.first_position) continue;

@@ -10,6 +10,6 @@ namespace heed {
 
 // The interventions in order; runs the model on the texts that edits refer to. Throws what
 // EditedModel throws.
-std::vector<Intervention> resolve_edits(const Gpt& gpt, const std::vector<Edit>& edits);
+std::vector<Intervention> resolve_edits(const Transformer& gpt, const std::vector<Edit>& edits);
 
 }  // namespace heed

@@ -37,7 +37,7 @@ EvaluationOptions evaluation_options(const EvaluateOptions& options, std::int64_
 TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                const EvaluateOptions& options) {
   const LoadedModel& loaded = ModelAccess::loaded(model);
-  const StackSpecification& config = loaded.gpt.config();
+  const StackSpecification& config = loaded.gpt.specification();
   require_predicts_next(config, "evaluation of a text");
   require_tokens(tokens);
   require(tokens.size() > 1, ErrorCode::invalid_argument,

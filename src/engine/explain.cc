@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-const Gpt& gpt_of(const Model& model) { return ModelAccess::loaded(model).gpt; }
+const Transformer& gpt_of(const Model& model) { return ModelAccess::loaded(model).gpt; }
 
 AttributionUnit unit_of(AttributeBy by) {
   switch (by) {
@@ -76,7 +76,7 @@ void save_processed(const Model& model, const std::string& directory) {
       files.companions.push_back({std::move(file.name), std::move(file.content)});
     }
   }
-  save_gpt(process_weights(gpt_of(model)), directory, files);
+  save_transformer(process_weights(gpt_of(model)), directory, files);
 }
 
 }  // namespace heed

@@ -30,9 +30,9 @@ std::optional<std::filesystem::path> find_config_file(const std::string& name_or
 }  // namespace
 
 StackSpecification find_gpt_config(const std::string& name_or_path) {
-  if (is_gpt_preset(name_or_path)) return gpt_preset(name_or_path).config;
+  if (is_model_preset(name_or_path)) return model_preset(name_or_path).config;
   if (const auto file = find_config_file(name_or_path)) return read_gpt_config(*file);
-  return gpt_preset(name_or_path).config;  // fails with the names there are
+  return model_preset(name_or_path).config;  // fails with the names there are
 }
 
 Architecture find_translator_architecture(const std::string& name_or_path) {
@@ -56,13 +56,13 @@ Architecture find_translator_architecture(const std::string& name_or_path) {
 
 Architecture find_architecture(const std::string& name_or_path) {
   if (const auto* preset = find_architecture_preset(name_or_path)) return preset->architecture;
-  if (is_gpt_preset(name_or_path)) return {.stacks = {gpt_preset(name_or_path).config}};
+  if (is_model_preset(name_or_path)) return {.stacks = {model_preset(name_or_path).config}};
   if (const auto file = find_config_file(name_or_path)) {
     return architecture_from_json(read_config_document(*file), file->string());
   }
   require(is_run_preset(name_or_path), ErrorCode::not_found,
           "there is no config named '{}'; expected one of {}, {}", name_or_path, run_preset_names(),
-          gpt_preset_names());
+          model_preset_names());
   const TrainSettings settings = train_preset(name_or_path);
   if (settings.task == Task::pairs) return pair_architecture(settings);
   return {.stacks = {settings.model}};

@@ -23,7 +23,7 @@ struct GenerationSteps::Parts {
         const Model::GenerateOptions& options, const RunOptions& run_options)
       : prompt(std::move(tokens)),
         poll(run_options.poll),
-        editor({.stacks = {model.gpt.config()}}, run_options.hooks),
+        editor({.stacks = {model.gpt.specification()}}, run_options.hooks),
         probe(&editor, poll),
         session(model.gpt, session_capacity(model.gpt, std::ssize(prompt), options.max_new_tokens),
                 model.cache_type),

@@ -17,38 +17,38 @@
 namespace heed {
 namespace {
 
-const Gpt& gpt_behind(const Model& model) { return ModelAccess::loaded(model).gpt; }
+const Transformer& gpt_behind(const Model& model) { return ModelAccess::loaded(model).gpt; }
 
 // (B, T) of the tokens of a batch.
-View<const std::int32_t> checked_tokens(const Gpt& gpt, const TokenBatch& batch) {
+View<const std::int32_t> checked_tokens(const Transformer& gpt, const TokenBatch& batch) {
   require_tokens(batch.tokens);
   require(batch.sequences >= 1 && std::ssize(batch.tokens) % batch.sequences == 0,
           ErrorCode::invalid_argument, "{} tokens are not {} sequences of one length",
           batch.tokens.size(), batch.sequences);
   const std::int64_t positions = std::ssize(batch.tokens) / batch.sequences;
-  require_text_fits(gpt.config(), batch.tokens.first(static_cast<std::size_t>(positions)));
+  require_text_fits(gpt.specification(), batch.tokens.first(static_cast<std::size_t>(positions)));
   return {batch.tokens.data(), {batch.sequences, positions}};
 }
 
 // A pass with the hooks of `options`, and backward from the target where gradients are wanted.
 class HookedRun {
  public:
-  HookedRun(const Gpt& gpt, const TokenBatch& batch, const RunOptions& options)
+  HookedRun(const Transformer& gpt, const TokenBatch& batch, const RunOptions& options)
       : gpt_(gpt),
         tokens_(checked_tokens(gpt, batch)),
         token_types_(batch.token_types),
         options_(options),
-        editor_({.stacks = {gpt.config()}}, options.hooks, options.gradient_hooks) {}
+        editor_({.stacks = {gpt.specification()}}, options.hooks, options.gradient_hooks) {}
 
   std::int64_t batch() const { return tokens_.extent(0); }
   std::int64_t positions() const { return tokens_.extent(1); }
   HookEditor* editor() { return editor_.empty() ? nullptr : &editor_; }
   const View<const std::int32_t>& tokens() const { return tokens_; }
-  const GptActivations& activations() const { return *activations_; }
+  const StackActivations& activations() const { return *activations_; }
 
   void keep(std::vector<Point> points, std::vector<Point> gradients) {
     keeps_gradients_ = !gradients.empty();
-    keeper_.emplace(Architecture{.stacks = {gpt_.config()}},
+    keeper_.emplace(Architecture{.stacks = {gpt_.specification()}},
                     PointKeeper::Request{.points = std::move(points),
                                          .gradients = std::move(gradients),
                                          .batch = batch(),
@@ -62,7 +62,7 @@ class HookedRun {
     const bool backward = keeps_gradients_ || editor_.has_gradient_hooks();
     require(!backward || batch() == 1, ErrorCode::invalid_argument,
             "gradients are those of one sequence, not of a batch of {}", batch());
-    activations_.emplace(gpt_.config(), batch(), positions(),
+    activations_.emplace(gpt_.specification(), batch(), positions(),
                          !backward ? Keep::one_block
                          : editor_.has_hooks() || gpt_.editor() != nullptr
                              ? Keep::every_block  // each hook is called once
@@ -78,14 +78,14 @@ class HookedRun {
     gpt_.forward(tokens_, pass, *activations_);
     if (!backward) return;
     const EditorOfPass all(gpt_.editor(), editor());
-    require_gradients_past(all.get(), {.stacks = {gpt_.config()}}, [&](const Point& point) {
+    require_gradients_past(all.get(), {.stacks = {gpt_.specification()}}, [&](const Point& point) {
       return editor_.has_gradient_hook(point) || (keeper_ && keeper_->wants_gradient(point));
     });
     run_backward(pass);
   }
 
   Array logits() const {
-    const std::int64_t vocabulary = gpt_.config().vocabulary_size;
+    const std::int64_t vocabulary = gpt_.specification().vocabulary_size;
     Tensor<float> logits(Shape{batch(), positions(), vocabulary});
     gpt_.project(activations_->unembedding_in(),
                  logits.view().reshape({batch() * positions(), vocabulary}), positions());
@@ -95,7 +95,7 @@ class HookedRun {
  private:
   // Forward left what the unembedding reads, which backward needs too.
   void run_backward(const Pass& pass) {
-    const GptActivationGradients buffers(gpt_.config(), positions());
+    const ActivationGradients buffers(gpt_.specification(), positions());
     std::vector<std::int32_t> next;
     if (options_.target.logits.empty()) {
       next = next_tokens_of(gpt_, tokens_.reshape({positions()}).span());
@@ -105,14 +105,14 @@ class HookedRun {
     gpt_.backward(tokens_, pass, *activations_, buffers, nullptr);
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   View<const std::int32_t> tokens_;
   std::span<const std::int32_t> token_types_;
   const RunOptions& options_;
   HookEditor editor_;
   bool keeps_gradients_ = false;
   std::optional<PointKeeper> keeper_;
-  std::optional<GptActivations> activations_;
+  std::optional<StackActivations> activations_;
 };
 
 }  // namespace
@@ -124,8 +124,8 @@ Array run(const Model& model, const TokenBatch& batch, const RunOptions& options
 }
 
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  const Gpt& gpt = gpt_behind(model);
-  require_predicts_next(gpt.config(), "the loss of a text");
+  const Transformer& gpt = gpt_behind(model);
+  require_predicts_next(gpt.specification(), "the loss of a text");
   HookedRun pass(gpt, batch, options);
   require(pass.positions() >= 2, ErrorCode::invalid_argument,
           "the loss needs a text of at least two tokens, not one");
@@ -138,7 +138,7 @@ Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOp
     next.push_back(kernels::ignored_target);
   }
   Tensor<float> all(Shape{pass.batch() * positions});
-  VocabularyLoss loss(gpt.config().vocabulary_size);
+  VocabularyLoss loss(gpt.specification().vocabulary_size);
   loss.forward(pass.activations().unembedding_in(), gpt.parameters().unembedding(),
                {next.data(), all.shape()}, all, positions);
   Tensor<float> losses(Shape{pass.batch(), positions - 1});
@@ -176,10 +176,10 @@ Array losses_from_logits(const Array& logits, const TokenBatch& batch) {
 
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request,
                    const RunOptions& options) {
-  const Gpt& gpt = gpt_behind(model);
+  const Transformer& gpt = gpt_behind(model);
   const View<const std::int32_t> tokens = checked_tokens(gpt, batch);
   auto parts = std::make_shared<ActivationsAccess::Parts>();
-  parts->architecture = {.stacks = {gpt.config()}};
+  parts->architecture = {.stacks = {gpt.specification()}};
   parts->gpt = &gpt;
   parts->tokens.assign(batch.tokens.begin(), batch.tokens.end());
   parts->sequences = tokens.extent(0);
@@ -209,8 +209,8 @@ Activations record(const Model& model, const TokenBatch& batch, const RecordRequ
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
-  auto editor =
-      std::make_shared<HookEditor>(Architecture{.stacks = {gpt_behind(model).config()}}, hooks);
+  auto editor = std::make_shared<HookEditor>(
+      Architecture{.stacks = {gpt_behind(model).specification()}}, hooks);
   editor->note_changes();
   editor->remember_planes();
   return ModelAccess::with_editor(model, std::move(editor));
@@ -218,7 +218,7 @@ Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
 
 std::vector<std::string> point_names(const Model& model) {
   std::vector<std::string> names;
-  for (const Point& point : all_points(gpt_behind(model).config())) {
+  for (const Point& point : all_points(gpt_behind(model).specification())) {
     names.push_back(point_name(point));
   }
   return names;
@@ -226,7 +226,7 @@ std::vector<std::string> point_names(const Model& model) {
 
 std::vector<std::string> points_named(const Model& model, std::string_view name) {
   std::vector<std::string> names;
-  for (const Point& point : points_named(name, gpt_behind(model).config())) {
+  for (const Point& point : points_named(name, gpt_behind(model).specification())) {
     names.push_back(point_name(point));
   }
   return names;

@@ -10,7 +10,7 @@
 
 #include "heed/activations.h"
 #include "model/editor.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 

@@ -30,14 +30,14 @@ CacheType cache_type_of(KeyValueType type) {
        static_cast<int>(type));
 }
 
-void prepare_weights(GptParameters& parameters, WeightType type, const std::string& name) {
+void prepare_weights(Parameters& parameters, WeightType type, const std::string& name) {
   if (type == WeightType::as_stored) return;
   const WeightFormat wanted = weight_format(type);
   require_rounded_once(parameters, wanted, name);
   if (wanted != parameters.prepared_format()) parameters.prepare(wanted);
 }
 
-void require_rounded_once(const GptParameters& parameters, WeightFormat wanted,
+void require_rounded_once(const Parameters& parameters, WeightFormat wanted,
                           const std::string& name) {
   const WeightFormat stored = parameters.prepared_format();
   require(stored == WeightFormat::f32 || wanted == WeightFormat::f32 || wanted == stored,

@@ -19,10 +19,10 @@ CacheType cache_type_of(KeyValueType type);
 
 // Quantises the matrices of the model `name`, where they are not of that type already. Throws
 // Error{unsupported} for weights that would be rounded twice.
-void prepare_weights(GptParameters& parameters, WeightType type, const std::string& name);
+void prepare_weights(Parameters& parameters, WeightType type, const std::string& name);
 
 // Throws Error{unsupported} where the model `name` is stored rounded, and would be rounded again.
-void require_rounded_once(const GptParameters& parameters, kernels::WeightFormat wanted,
+void require_rounded_once(const Parameters& parameters, kernels::WeightFormat wanted,
                           const std::string& name);
 
 // Throws what load_model throws, and Error{unsupported} for weights that would be rounded twice.

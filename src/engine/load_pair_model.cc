@@ -20,21 +20,21 @@ bool is_pair_model(const std::string& name_or_path) { return is_translator(name_
 PairModel load_pair_model(const std::string& name_or_path) {
   if (has_no_tokenizer(name_or_path)) {
     return {.name = model_name(name_or_path),
-            .model = std::make_shared<const EncoderDecoder>(
-                load_encoder_decoder(model_path(name_or_path))),
+            .model = std::make_shared<const Transformer>(
+                load_transformer(StacksWanted::two, model_path(name_or_path))),
             .source_tokenizer = nullptr,
             .target_tokenizer = nullptr};
   }
   LoadedTranslator loaded = load_translator(name_or_path);
   return {.name = std::move(loaded.name),
-          .model = std::make_shared<const EncoderDecoder>(std::move(loaded.model)),
+          .model = std::make_shared<const Transformer>(std::move(loaded.model)),
           .source_tokenizer = std::move(loaded.tokenizers.source),
           .target_tokenizer = std::move(loaded.tokenizers.target)};
 }
 
 PairModel pair_model_of(const LoadedTranslator& translator) {
   return {.name = translator.name,
-          .model = {&translator.model, [](const EncoderDecoder*) {}},
+          .model = {&translator.model, [](const Transformer*) {}},
           .source_tokenizer = translator.tokenizers.source,
           .target_tokenizer = translator.tokenizers.target};
 }

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "model/cache.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
 
 struct LoadedModel {
   std::string name;  // for people: of the run or directory, never a path; see model_name()
-  Gpt gpt;
+  Transformer gpt;
   std::shared_ptr<Tokenizer> tokenizer;   // null where the directory has none
   bool is_starter = false;                // the built-in one, under any name
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
@@ -54,8 +54,8 @@ struct LoadedModel {
 
 // A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
 // run (its last checkpoint), the built-in name "starter" (write ./starter for a directory of that
-// name), or the name of a model that was pulled. Throws what embedded_model, model_path, load_gpt
-// and load_tokenizer throw, and Error{unsupported} for a translator.
+// name), or the name of a model that was pulled. Throws what embedded_model, model_path,
+// load_transformer and load_tokenizer throw, and Error{unsupported} for a translator.
 LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself, and the built-in name
@@ -72,7 +72,7 @@ std::filesystem::path model_path(const std::filesystem::path& path);
 // others. Of a pulled model, it is the last part of its name on the hub.
 std::string model_name(const std::string& name_or_path);
 
-// Packs the weights (GptParameters::pack) for many prompts, if that takes at most a quarter of the
+// Packs the weights (Parameters::pack) for many prompts, if that takes at most a quarter of the
 // free memory.
 void pack_for_prompts(LoadedModel& model);
 

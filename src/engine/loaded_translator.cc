@@ -11,11 +11,11 @@
 namespace heed {
 namespace {
 
-void pack_translator(GptParameters& parameters, const Architecture& architecture) {
+void pack_translator(Parameters& parameters, const Architecture& architecture) {
   const std::optional<std::int64_t> available = available_memory();
   std::int64_t bytes = 0;
   for (const StackSpecification& stack : architecture.stacks) {
-    bytes += GptParameters::packed_bytes(stack);
+    bytes += Parameters::packed_bytes(stack);
   }
   if (!available || bytes <= *available / 4) parameters.pack();
 }
@@ -25,8 +25,8 @@ LoadedTranslator built_in_translator() {
   const std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer_json(files.tokenizer, "the built-in translator's tokenizer.json");
   return {.name = std::string(embedded_translator_name),
-          .model = load_encoder_decoder(
-              GptBytes{"the built-in translator", files.config, files.weights}),
+          .model = load_transformer(StacksWanted::two, ModelBytes{"the built-in translator",
+                                                                  files.config, files.weights}),
           .tokenizers = {tokenizer, tokenizer},
           .is_embedded = true};
 }
@@ -47,7 +47,7 @@ LoadedTranslator translator_in(const std::string& name_or_path, TokenizerNeed ne
   const bool leaves_out = need == TokenizerNeed::optional && !holds_tokenizer(directory);
   return {
       .name = model_name(name_or_path),
-      .model = load_encoder_decoder(path),
+      .model = load_transformer(StacksWanted::two, path),
       .tokenizers = leaves_out ? TranslationTokenizers{} : load_translation_tokenizers(directory)};
 }
 

@@ -13,7 +13,7 @@ namespace heed {
 
 struct LoadedTranslator {
   std::string name;  // for people: of the run or directory, never a path
-  EncoderDecoder model;
+  Transformer model;
   TranslationTokenizers tokenizers;
   CacheType cache_type = CacheType::f32;  // of keys and values
   bool is_embedded = false;               // the one that heed carries

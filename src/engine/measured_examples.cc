@@ -68,7 +68,7 @@ class ClaimMeasurement {
   ClaimMeasurement(const LoadedModel& model, const ExampleText& text, const Json& example,
                    const Json& claim)
       : model_(model),
-        config_(model.gpt.config()),
+        config_(model.gpt.specification()),
         text_(text),
         id_(examples::text_in(example, "id")),
         query_(find_word(text.words(), examples::text_in(example, "word"))),

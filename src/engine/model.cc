@@ -27,7 +27,7 @@ Model Model::load(const std::string& name_or_directory, const LoadOptions& optio
 }
 
 Model::Dimensions Model::dimensions() const {
-  const StackSpecification& config = parts_->model.gpt.config();
+  const StackSpecification& config = parts_->model.gpt.specification();
   return {.vocabulary = config.vocabulary_size,
           .context = config.context,
           .channels = config.channels,
@@ -87,7 +87,7 @@ Model::Generation Model::generate(std::span<const std::int32_t> prompt,
 }
 
 Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
-  const StackSpecification& config = parts_->model.gpt.config();
+  const StackSpecification& config = parts_->model.gpt.specification();
   const Capture capture = trace_patterns(parts_->model.gpt, tokens);
   const auto count = std::ssize(tokens);
   Tensor<float> weights(Shape{config.layers, config.heads(), count, count});

@@ -11,23 +11,23 @@
 
 namespace heed {
 Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  require_text_fits(model.gpt.config(), tokens);
+  require_text_fits(model.gpt.specification(), tokens);
   Session session(model.gpt, std::ssize(tokens), model.cache_type);
   const std::span<const float> logits = session.feed(tokens);
   return Array(std::vector<float>(logits.begin(), logits.end()));
 }
 
 Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  require_text_fits(model.gpt.config(), tokens);
+  require_text_fits(model.gpt.specification(), tokens);
   Session session(model.gpt, std::ssize(tokens), model.cache_type);
   return make_array(session.feed_for_all_positions(tokens));
 }
 
 Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
-  const GptActivations activations(config, 1, positions, Keep::one_block);
+  const StackActivations activations(config, 1, positions, Keep::one_block);
   model.gpt.forward({tokens.data(), {1, positions}}, {.positions = positions}, activations);
   Tensor<float> states(Shape{positions, config.channels});
   std::ranges::copy(activations.final_norm().span(), states.data());
@@ -37,9 +37,9 @@ Array final_states(const LoadedModel& model, std::span<const std::int32_t> token
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
                                      const SamplingOptions& sampling, std::size_t max_count) {
-  require(std::ssize(logits) == model.gpt.config().vocabulary_size, ErrorCode::invalid_argument,
-          "there are {} logits, expected one for each of {} tokens", logits.size(),
-          model.gpt.config().vocabulary_size);
+  require(std::ssize(logits) == model.gpt.specification().vocabulary_size,
+          ErrorCode::invalid_argument, "there are {} logits, expected one for each of {} tokens",
+          logits.size(), model.gpt.specification().vocabulary_size);
   const std::vector<Candidate> candidates = trace_candidates(logits, sampling, tokens);
   const std::size_t count =
       max_count == 0 ? candidates.size() : std::min(max_count, candidates.size());

@@ -113,7 +113,7 @@ class PairClaim {
   void add_head(OrderedJson& row, std::string& says) const {
     PairAttention attention(example_.pass);
     const Architecture& architecture = example_.pass.architecture();
-    const std::int64_t heads = attention_of(architecture, PairAttentionKind::cross).query_heads;
+    const std::int64_t heads = attention_of(architecture, cross_site).query_heads;
     CrossHead best;
     double share = -1;
     for (std::int64_t layer = 0; layer < architecture.decoder().layers; ++layer) {

@@ -35,11 +35,11 @@ OrderedJson pair_text_json(const PairModel& model, PairSide side,
 }
 
 OrderedJson pair_statistics_json(const PairHeadStatistics& head) {
-  const bool is_cross = head.kind == PairAttentionKind::cross;
+  const bool is_cross = head.kind == cross_site;
   const auto within_one_text = [&](double number) {
     return is_cross ? OrderedJson(nullptr) : json_number(number);
   };
-  return {{"kind", pair_attention_name(head.kind)},
+  return {{"kind", site_name(head.kind)},
           {"layer", head.layer},
           {"head", head.head},
           {"entropy", json_number(head.entropy)},

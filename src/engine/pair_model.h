@@ -9,14 +9,14 @@
 
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/pair_effects.h"
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
 
 struct PairModel {
   std::string name;
-  std::shared_ptr<const EncoderDecoder> model;
+  std::shared_ptr<const Transformer> model;
   std::shared_ptr<const Tokenizer> source_tokenizer;  // null: tokens have no text
   std::shared_ptr<const Tokenizer> target_tokenizer;
 
@@ -43,7 +43,7 @@ struct PairModel {
 
 // The target is the greedy translation of the source where `target` is empty.
 struct PairTexts {
-  PairTokens tokens;
+  Texts tokens;
   bool is_translation = false;
 };
 PairTexts translated_pair(const PairModel& model, std::vector<std::int32_t> source,

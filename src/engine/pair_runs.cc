@@ -24,9 +24,9 @@ const LoadedTranslator& loaded(const Translator& translator) {
   return TranslatorAccess::loaded(translator);
 }
 
-PairTokens checked_pair(const EncoderDecoder& model, const SourceAndTarget& pair) {
-  PairTokens tokens{.source = {pair.source.begin(), pair.source.end()},
-                    .target = {pair.target.begin(), pair.target.end()}};
+Texts checked_pair(const Transformer& model, const SourceAndTarget& pair) {
+  Texts tokens{.source = {pair.source.begin(), pair.source.end()},
+               .target = {pair.target.begin(), pair.target.end()}};
   require_pair_fits(model.architecture(), tokens);
   return tokens;
 }
@@ -43,13 +43,13 @@ std::vector<std::int32_t> next_tokens_of(std::span<const std::int32_t> target,
 // A pass with the hooks of `options`, and backward from the target where gradients are wanted.
 class HookedPair {
  public:
-  HookedPair(const EncoderDecoder& model, const SourceAndTarget& pair, const RunOptions& options)
+  HookedPair(const Transformer& model, const SourceAndTarget& pair, const RunOptions& options)
       : model_(model),
         tokens_(checked_pair(model, pair)),
         options_(options),
         editor_(model.architecture(), options.hooks, options.gradient_hooks) {}
 
-  const PairTokens& tokens() const { return tokens_; }
+  const Texts& tokens() const { return tokens_; }
   std::int64_t sources() const { return std::ssize(tokens_.source); }
   std::int64_t targets() const { return std::ssize(tokens_.target); }
   HookEditor* editor() { return editor_.empty() ? nullptr : &editor_; }
@@ -83,7 +83,7 @@ class HookedPair {
     };
     const Pass encoder = pass_of(sources(), StackSite::encoder);
     Pass decoder = pass_of(targets(), StackSite::decoder);
-    model_.forward(source_view(), encoder, *encoder_, target_view(), decoder, *decoder_);
+    model_.forward({source_view(), encoder, *encoder_}, {target_view(), decoder, *decoder_});
     if (!backward) return;
     require_gradients_past(editor(), architecture, [&](const Point& point) {
       return editor_.has_gradient_hook(point) || (keeper_ && keeper_->wants_gradient(point));
@@ -96,7 +96,8 @@ class HookedPair {
 
   Array logits() const {
     Tensor<float> logits(Shape{1, targets(), model_.architecture().decoder().vocabulary_size});
-    unembed(model_.decoder(), decoder_->unembedding_in(), logits.view()[0], targets());
+    unembed(model_.stack(StackSite::decoder), decoder_->unembedding_in(), logits.view()[0],
+            targets());
     return make_array(std::move(logits));
   }
 
@@ -107,27 +108,28 @@ class HookedPair {
   // 2. the decoder, 1. the encoder: the gradient of what the decoder attended to sums over layers.
   void run_backward(const Pass& encoder, const Pass& decoder) {
     const Architecture& architecture = model_.architecture();
-    const GptActivationGradients decoder_buffers(architecture.decoder(), targets(), sources());
-    const GptActivationGradients encoder_buffers(architecture.encoder(), sources());
+    const ActivationGradients decoder_buffers(architecture.decoder(), targets(), sources());
+    const ActivationGradients encoder_buffers(architecture.encoder(), sources());
     const std::vector<std::int32_t> next = next_tokens_of(tokens_.target, architecture);
-    start_gradient(model_.decoder(), decoder, options_.target,
+    start_gradient(model_.stack(StackSite::decoder), decoder, options_.target,
                    {next, decoder_->unembedding_in(), decoder_buffers.norm});
     Tensor<float> d_memory(Shape{sources(), architecture.encoder().channels});
     std::ranges::fill(d_memory.span(), 0.0F);
-    stack_backward(model_.decoder(), target_view(), decoder, *decoder_, decoder_buffers, nullptr,
-                   d_memory);
+    stack_backward(model_.stack(StackSite::decoder), target_view(), decoder, *decoder_,
+                   decoder_buffers, nullptr, d_memory);
     std::ranges::copy(d_memory.span(), encoder_buffers.norm.data());
-    stack_backward(model_.encoder(), source_view(), encoder, *encoder_, encoder_buffers, nullptr);
+    stack_backward(model_.stack(StackSite::encoder), source_view(), encoder, *encoder_,
+                   encoder_buffers, nullptr);
   }
 
-  const EncoderDecoder& model_;
-  PairTokens tokens_;
+  const Transformer& model_;
+  Texts tokens_;
   const RunOptions& options_;
   HookEditor editor_;
   bool keeps_gradients_ = false;
   std::optional<PointKeeper> keeper_;
-  std::optional<GptActivations> encoder_;
-  std::optional<GptActivations> decoder_;
+  std::optional<StackActivations> encoder_;
+  std::optional<StackActivations> decoder_;
 };
 
 }  // namespace
@@ -140,13 +142,13 @@ Array run(const Translator& translator, const SourceAndTarget& pair, const RunOp
 
 Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
                         const RunOptions& options) {
-  const EncoderDecoder& model = loaded(translator).model;
+  const Transformer& model = loaded(translator).model;
   HookedPair pass(model, pair, options);
   pass.run();
   const std::vector<std::int32_t> next = next_tokens_of(pass.tokens().target, model.architecture());
   Tensor<float> losses(Shape{1, pass.targets()});
   VocabularyLoss loss(model.architecture().decoder().vocabulary_size);
-  loss.forward(pass.unembedding_in(), model.decoder().parameters.unembedding,
+  loss.forward(pass.unembedding_in(), model.stack(StackSite::decoder).parameters.unembedding,
                {next.data(), {pass.targets()}}, losses.view()[0], pass.targets());
   return make_array(std::move(losses));
 }
@@ -171,7 +173,7 @@ Array losses_of_next(const Array& logits, std::span<const std::int32_t> next) {
 
 Activations record(const Translator& translator, const SourceAndTarget& pair,
                    const RecordRequest& request, const RunOptions& options) {
-  const EncoderDecoder& model = loaded(translator).model;
+  const Transformer& model = loaded(translator).model;
   HookedPair pass(model, pair, options);
   RequestedPoints requested(request, model.architecture());
   auto parts = std::make_shared<ActivationsAccess::Parts>();

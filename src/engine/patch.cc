@@ -11,7 +11,7 @@ PatchResult patch_sweep(const Model& model, const PatchRequest& request) {
 }
 
 std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid) {
-  return patched_head_names(ModelAccess::loaded(model).gpt.config(), patch_grid_kind(grid));
+  return patched_head_names(ModelAccess::loaded(model).gpt.specification(), patch_grid_kind(grid));
 }
 
 }  // namespace heed

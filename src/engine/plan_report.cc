@@ -152,7 +152,8 @@ bool is_model_config(const Json& document) {
 }
 
 TrainSettings named_settings(const std::string& name_or_path) {
-  if (is_gpt_preset(name_or_path) || is_run_preset(name_or_path)) return train_preset(name_or_path);
+  if (is_model_preset(name_or_path) || is_run_preset(name_or_path))
+    return train_preset(name_or_path);
   TrainSettings settings;
   settings.precision.reset();
   if (name_or_path.ends_with(".json") && std::filesystem::exists(name_or_path)) {

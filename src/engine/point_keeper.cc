@@ -46,7 +46,7 @@ PointKeeper::PointKeeper(const Architecture& architecture, Request request, Hook
     : request_(std::move(request)), editor_(editor) {
   if (editor_ != nullptr) editor_->keep(request_.points);
   if (architecture.is_encoder_decoder()) {
-    for (const PairAttentionKind kind : pair_attention_kinds) add_reader(architecture, kind);
+    for (const AttentionSite site : sites_of(architecture)) add_reader(architecture, site);
     return;
   }
   const std::vector<std::int64_t> layers = lazy_layers({PointKind::pattern});
@@ -55,11 +55,11 @@ PointKeeper::PointKeeper(const Architecture& architecture, Request request, Hook
   }
 }
 
-void PointKeeper::add_reader(const Architecture& architecture, PairAttentionKind kind) {
+void PointKeeper::add_reader(const Architecture& architecture, AttentionSite kind) {
   const std::vector<std::int64_t> layers = lazy_layers(pattern_point(kind, -1));
   if (layers.empty()) return;
-  const bool of_source = kind == PairAttentionKind::encoder;
-  const bool to_target = kind == PairAttentionKind::decoder;
+  const bool of_source = kind == encoder_site;
+  const bool to_target = kind == decoder_site;
   attention_.emplace_back(architecture, kind, of_source ? request_.sources : request_.positions,
                           to_target ? request_.positions : request_.sources, layers);
 }

@@ -50,7 +50,7 @@ class PointKeeper final : public Probe {
 
  private:
   bool is_lazy(const Point& point) const;
-  void add_reader(const Architecture& architecture, PairAttentionKind kind);
+  void add_reader(const Architecture& architecture, AttentionSite kind);
   std::vector<std::int64_t> lazy_layers(const Point& pattern) const;
 
   Request request_;

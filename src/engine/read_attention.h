@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "heed/attention.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
-std::vector<HeadSummary> summarise_heads(const Gpt& gpt, std::span<const std::int32_t> tokens);
+std::vector<HeadSummary> summarise_heads(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens);
 
 }  // namespace heed

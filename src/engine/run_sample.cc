@@ -7,15 +7,15 @@
 
 namespace heed {
 
-std::string run_sample(const Gpt& gpt, const Tokenizer& tokenizer, const TrainSettings& settings,
-                       StopFlag stop) {
+std::string run_sample(const Transformer& gpt, const Tokenizer& tokenizer,
+                       const TrainSettings& settings, StopFlag stop) {
   std::vector<std::int32_t> prompt{0};
   if (tokenizer.end_of_text()) {
     prompt = {*tokenizer.end_of_text()};
   } else if (tokenizer.kind() != TokenizerKind::character) {
     prompt = tokenizer.encode("\n");
   }
-  const std::int64_t room = gpt.config().context - std::ssize(prompt);
+  const std::int64_t room = gpt.specification().context - std::ssize(prompt);
   const GenerationResult result =
       generate(gpt, &tokenizer, prompt,
                {.max_new_tokens = std::min(settings.sample_tokens, room),

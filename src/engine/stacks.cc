@@ -40,7 +40,7 @@ class StackBuilder {
  public:
   StackBuilder(const Activations& found, const StackRequest& request)
       : found_(found),
-        config_(activations_model(found).config()),
+        config_(activations_model(found).specification()),
         positions_(chosen_positions(found, request.positions)) {
     layer_ = request.layer == -1 ? config_.layers : request.layer;
     require(layer_ >= 0 && layer_ <= config_.layers, ErrorCode::invalid_argument,
@@ -120,7 +120,7 @@ struct StackShape {
 StackShape checked_stack(const Activations& found, const Array& stack,
                          std::span<const std::int64_t> positions) {
   const std::vector<std::int64_t>& shape = stack.shape();
-  const std::int64_t channels = activations_model(found).config().channels;
+  const std::int64_t channels = activations_model(found).specification().channels;
   require(shape.size() == 4 && shape[1] == found.sequences() && shape[2] == std::ssize(positions) &&
               shape[3] == channels,
           ErrorCode::invalid_argument, "a stack has the shape ({}), expected (parts, {}, {}, {})",
@@ -153,7 +153,7 @@ ResidualStack decomposed_residual(const Activations& found, const StackRequest& 
                                   StackParts parts) {
   StackBuilder stack(found, request);
   stack.add("embed", "hook_embed");
-  if (has_point(activations_model(found).config(), PointKind::position)) {
+  if (has_point(activations_model(found).specification(), PointKind::position)) {
     stack.add("pos_embed", "hook_pos_embed");
   }
   const auto add_attention = [&](std::int64_t layer) {
@@ -185,7 +185,7 @@ ResidualStack head_results(const Activations& found, const StackRequest& request
 
 Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request,
                        NormScale scale) {
-  const StackSpecification& config = activations_model(found).config();
+  const StackSpecification& config = activations_model(found).specification();
   const std::vector<std::int64_t> positions = chosen_positions(found, request.positions);
   const StackShape shape = checked_stack(found, stack, positions);
   const bool is_final = request.layer == -1 || request.layer == config.layers;
@@ -226,8 +226,8 @@ Array normalised_stack(const Activations& found, const Array& stack, const Stack
 
 Array logit_contributions(const Activations& found, const Array& stack,
                           const ContributionsTo& logits) {
-  const Gpt& gpt = activations_model(found);
-  require_sums_to_logits(gpt.config(), "a contribution to a logit");
+  const Transformer& gpt = activations_model(found);
+  require_sums_to_logits(gpt.specification(), "a contribution to a logit");
   const std::vector<std::int64_t> positions = chosen_positions(found, logits.positions);
   const StackShape shape = checked_stack(found, stack, positions);
   const auto fits = [&](const std::vector<std::int32_t>& tokens) {
@@ -243,7 +243,7 @@ Array logit_contributions(const Activations& found, const Array& stack,
   for (std::int64_t b = 0; b < shape.sequences; ++b) {
     LogitQuestion question{.token = token_of(logits.tokens, b)};
     if (!logits.against.empty()) question.against = token_of(logits.against, b);
-    question.validate(gpt.config());
+    question.validate(gpt.specification());
     directions.push_back(logit_direction(gpt, question));
   }
   const SharedView scale = found.at("ln_final.hook_scale");

@@ -17,7 +17,8 @@ std::string valid_text(const std::string& bytes) {
 // Of an encoder, whose texts stand between special tokens: [CLS] and [SEP] belong to no word, and
 // no space is before them.
 bool stands_apart(const LoadedModel& model, std::int32_t id) {
-  if (model.tokenizer == nullptr || model.gpt.config().role != StackRole::encoder) return false;
+  if (model.tokenizer == nullptr || model.gpt.specification().role != StackRole::encoder)
+    return false;
   const auto& added = model.tokenizer->added_tokens();
   return std::ranges::any_of(
       added, [&](const AddedToken& token) { return token.id == id && token.special; });

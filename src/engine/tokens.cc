@@ -26,7 +26,7 @@ std::optional<std::int32_t> beginning_token(const Model& model) {
 std::optional<std::int32_t> end_token(const Model& model) {
   const LoadedModel& loaded = ModelAccess::loaded(model);
   const std::optional<std::int32_t> usual = loaded.require_tokenizer().end_of_text();
-  const std::int64_t own = loaded.gpt.config().end_of_text;
+  const std::int64_t own = loaded.gpt.specification().end_of_text;
   return own >= 0 ? static_cast<std::int32_t>(own) : usual;
 }
 

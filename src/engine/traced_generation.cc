@@ -9,7 +9,7 @@
 
 namespace heed {
 
-Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
+Trace trace_generation(const Transformer& gpt, std::span<const std::int32_t> prompt,
                        std::int64_t new_tokens, const TraceRequest& request, Editor* editor) {
   require_tokens(prompt, "the prompt");
   require(new_tokens >= 0, ErrorCode::invalid_argument,
@@ -17,10 +17,10 @@ Trace trace_generation(const Gpt& gpt, std::span<const std::int32_t> prompt,
   require(!asks_for_gradients(request), ErrorCode::invalid_argument,
           "gradients are not available during a generation: trace its text instead");
   const std::int64_t positions = std::ssize(prompt) + new_tokens;
-  require(positions <= gpt.config().context, ErrorCode::invalid_argument,
+  require(positions <= gpt.specification().context, ErrorCode::invalid_argument,
           "{} tokens and {} new tokens exceed the model's context of {}", prompt.size(), new_tokens,
-          gpt.config().context);
-  ActivationTrace trace(gpt.config(), request, 1, positions);
+          gpt.specification().context);
+  ActivationTrace trace(gpt.specification(), request, 1, positions);
   Session session(gpt, positions);
   session.set_editor(editor);
   std::span<const float> logits = session.feed(prompt, &trace);

@@ -162,13 +162,13 @@ TrainingResult train_model(const TrainingOptions& options) {
     };
   }
   if (options.sampled) {
-    request.sample = [&request](const Gpt& gpt, const Tokenizer& tokenizer) {
+    request.sample = [&request](const Transformer& gpt, const Tokenizer& tokenizer) {
       return run_sample(gpt, tokenizer, request.settings, request.stop);
     };
   }
-  request.translate = [&request](
-                          const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
-                          std::span<const std::string> sources, const TrainSettings& settings) {
+  request.translate = [&request](const Transformer& model, const TranslationTokenizers& tokenizers,
+                                 std::span<const std::string> sources,
+                                 const TrainSettings& settings) {
     return translate_sources(model, tokenizers, sources, settings, request.stop);
   };
   const TrainSummary summary = train(request);

@@ -10,8 +10,8 @@
 #include "engine/benchmark_cost.h"
 #include "engine/scoped_thread_count.h"
 #include "kernels/kernels.h"
-#include "model/gpt.h"
 #include "model/parameter_count.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 #include "train/settings.h"
 
@@ -130,8 +130,8 @@ class MeasuredPass {
 
  private:
   StackSpecification shape_;
-  Gpt gpt_;
-  GptGradients gradients_;
+  Transformer gpt_;
+  Gradients gradients_;
   Tensor<std::int32_t> tokens_;  // (sequences, positions)
   TrainingBuffers buffers_;
 };

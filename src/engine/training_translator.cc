@@ -4,7 +4,7 @@
 
 namespace heed {
 
-std::vector<std::string> translate_sources(const EncoderDecoder& model,
+std::vector<std::string> translate_sources(const Transformer& model,
                                            const TranslationTokenizers& tokenizers,
                                            std::span<const std::string> sources,
                                            const TrainSettings& settings, StopFlag stop) {

@@ -11,7 +11,7 @@ namespace heed {
 
 // The best translation of each source, with the beams and the length penalty of `settings`. Throws
 // Error{interrupted} when stopped.
-std::vector<std::string> translate_sources(const EncoderDecoder& model,
+std::vector<std::string> translate_sources(const Transformer& model,
                                            const TranslationTokenizers& tokenizers,
                                            std::span<const std::string> sources,
                                            const TrainSettings& settings, StopFlag stop);

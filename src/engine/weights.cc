@@ -15,7 +15,7 @@ namespace {
 // Views of the parameters under TransformerLens's names, in the order of a pass.
 class WeightTable {
  public:
-  explicit WeightTable(const Gpt& gpt) : config_(gpt.config()) {
+  explicit WeightTable(const Transformer& gpt) : config_(gpt.specification()) {
     const StackParameters& all = gpt.parameters().stack();
     add("embed.W_E", all.token_embedding);
     add("pos_embed.W_pos", all.position_embedding);
@@ -138,7 +138,7 @@ SharedView weight(const Model& model, std::string_view name) {
 }
 
 bool computes_with_views(const Model& model) {
-  const GptParameters& parameters = ModelAccess::loaded(model).gpt.parameters();
+  const Parameters& parameters = ModelAccess::loaded(model).gpt.parameters();
   return parameters.prepared_format() == kernels::WeightFormat::f32 && !parameters.is_packed();
 }
 

@@ -39,9 +39,10 @@ WeightFormat weight_format_of(const ConfigFields& fields) {
        fields.source(), dtype.dump());
 }
 
+using RequireKind = void(const Format& format, const std::string& source);
+
 // `require_kind` says no to a format before anything else is read.
-Described describe(const ConfigFields& fields,
-                   void (*require_kind)(const Format& format, const std::string& source)) {
+Described describe(const ConfigFields& fields, RequireKind* require_kind) {
   const Format& format = format_of_config(fields);
   require_kind(format, fields.source());
   return {.format = format,
@@ -50,59 +51,26 @@ Described describe(const ConfigFields& fields,
           .weights = weight_format_of(fields)};
 }
 
-Gpt of_description(const Architecture& architecture, const Gpt*) {
-  return Gpt(architecture.decoder());
-}
-EncoderDecoder of_description(const Architecture& architecture, const EncoderDecoder*) {
-  return EncoderDecoder(architecture);
+RequireKind* require_kind_of(StacksWanted stacks) {
+  return stacks == StacksWanted::one ? &require_one_stack : &require_encoder_decoder;
 }
 
-template <class Model>
-Model build(const Described& described, const TensorSource& source) {
+Transformer build(const Described& described, const TensorSource& source) {
   const StoredModel stored(described.format, described.architecture, described.weights);
   stored.check_tensors(source);
-  Model model = of_description(described.architecture, static_cast<const Model*>(nullptr));
+  Transformer model(described.architecture);
   stored.read(source, model.parameters());
   model.parameters().prepare(described.weights);
   return model;
 }
 
-template <class Model>
-Model load(const std::filesystem::path& directory_or_file,
-           void (*require_kind)(const Format& format, const std::string& source)) {
-  const std::filesystem::path directory = model_directory(directory_or_file);
-  const Described described = describe(read_model_fields(directory), require_kind);
-  return build<Model>(described, open_tensor_source(directory_or_file));
-}
-
-template <class Model>
-Model load(const GptBytes& files,
-           void (*require_kind)(const Format& format, const std::string& source)) {
-  const Described described =
-      describe({parse_config(files.config, files.name), files.name}, require_kind);
-  std::vector<SafetensorsFile> weights;
-  weights.push_back(SafetensorsFile::parse(files.weights, files.name));
-  return build<Model>(described, TensorSource(std::move(weights)));
-}
-
-void write_weights(const StoredModel& stored, const GptParameters& parameters, AtomicFile& file) {
+void write_weights(const StoredModel& stored, const Parameters& parameters, AtomicFile& file) {
   std::deque<Tensor<float>> room;
   std::vector<OutgoingTensor> tensors = stored.outgoing(parameters, room);
   // Larger elements first, so that all stay aligned in the file.
   std::ranges::stable_sort(tensors, std::greater{},
                            [](const auto& tensor) { return dtype_size(tensor.dtype); });
   write_safetensors(file, tensors, {{"format", "pt"}});
-}
-
-// What write_weights reads, in its order.
-void read_weights(const Architecture& architecture, const GptParameters& parameters,
-                  const SourceFiles& source) {
-  const StoredModel stored(*written_config(architecture, source).format, architecture,
-                           WeightFormat::f32);
-  std::deque<Tensor<float>> room;
-  for (const OutgoingTensor& tensor : stored.outgoing(parameters, room)) {
-    tensor.produce([](std::span<const std::byte>) {});
-  }
 }
 
 bool holds(const std::filesystem::path& directory, const CompanionFile& file) {
@@ -122,18 +90,67 @@ std::vector<std::filesystem::path> others_in(const std::filesystem::path& direct
   return others;
 }
 
-// The parameters of a model that `architecture` describes.
-void save(const Architecture& architecture, const GptParameters& parameters,
-          const std::filesystem::path& directory, const SourceFiles& source, WeightFormat format) {
+}  // namespace
+
+std::filesystem::path model_directory(const std::filesystem::path& directory_or_file) {
+  if (std::filesystem::is_directory(directory_or_file)) return directory_or_file;
+  const std::string name = directory_or_file.string();
+  require(std::filesystem::exists(directory_or_file), ErrorCode::not_found,
+          "there is no model '{}'", name);
+  require(name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"),
+          ErrorCode::unsupported,
+          "'{}' is not a model: expected a directory with {} and {}, or a .safetensors file in one",
+          name, config_file_name, weights_file_name);
+  std::filesystem::path directory =
+      directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
+  require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
+          "no {1} beside the weights '{0}': it describes the model", name, config_file_name);
+  return directory;
+}
+
+Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  const Described described = describe(read_model_fields(directory), require_kind_of(stacks));
+  return build(described, open_tensor_source(directory_or_file));
+}
+
+Transformer load_transformer(StacksWanted stacks, const ModelBytes& files) {
+  const Described described =
+      describe({parse_config(files.config, files.name), files.name}, require_kind_of(stacks));
+  std::vector<SafetensorsFile> weights;
+  weights.push_back(SafetensorsFile::parse(files.weights, files.name));
+  return build(described, TensorSource(std::move(weights)));
+}
+
+Architecture read_architecture(const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  const ConfigFields fields = read_model_fields(directory);
+  return read_described(format_of_config(fields), fields);
+}
+
+bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file) {
+  if (!std::filesystem::exists(directory_or_file)) return false;
+  const std::filesystem::path config = model_directory(directory_or_file) / config_file_name;
+  if (!std::filesystem::exists(config)) return false;
+  const ConfigFields fields(read_config_document(config), config.string());
+  const std::string type = fields.text_or("model_type", "");
+  return std::ranges::any_of(formats(), [&](const Format& format) {
+    return format.is_encoder_decoder && std::ranges::count(format.model_types, type) > 0;
+  });
+}
+
+void save_transformer(const Transformer& model, const std::filesystem::path& directory,
+                      const SourceFiles& source, WeightFormat format) {
+  const Architecture& architecture = model.architecture();
   WrittenConfig written = written_config(architecture, source);
   if (format != WeightFormat::f32) {
     written.config["heed"]["dtype"] = kernels::weight_format_name(format);
   }
   const StoredModel stored(*written.format, architecture, format);
-  stored.require_finite(parameters);
+  stored.require_finite(model.parameters());
   OutputDirectory made(directory);
   AtomicFile weights(directory / weights_file_name);
-  write_weights(stored, parameters, weights);
+  write_weights(stored, model.parameters(), weights);
   weights.finish();
 
   std::vector<CompanionFile> texts = source.companions;
@@ -156,71 +173,15 @@ void save(const Architecture& architecture, const GptParameters& parameters,
   made.keep();
 }
 
-}  // namespace
-
-std::filesystem::path model_directory(const std::filesystem::path& directory_or_file) {
-  if (std::filesystem::is_directory(directory_or_file)) return directory_or_file;
-  const std::string name = directory_or_file.string();
-  require(std::filesystem::exists(directory_or_file), ErrorCode::not_found,
-          "there is no model '{}'", name);
-  require(name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"),
-          ErrorCode::unsupported,
-          "'{}' is not a model: expected a directory with {} and {}, or a .safetensors file in one",
-          name, config_file_name, weights_file_name);
-  std::filesystem::path directory =
-      directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
-  require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
-          "no {1} beside the weights '{0}': it describes the model", name, config_file_name);
-  return directory;
-}
-
-Gpt load_gpt(const std::filesystem::path& directory_or_file) {
-  return load<Gpt>(directory_or_file, &require_one_stack);
-}
-
-Gpt load_gpt(const GptBytes& files) { return load<Gpt>(files, &require_one_stack); }
-
-EncoderDecoder load_encoder_decoder(const std::filesystem::path& directory_or_file) {
-  return load<EncoderDecoder>(directory_or_file, &require_encoder_decoder);
-}
-
-EncoderDecoder load_encoder_decoder(const GptBytes& files) {
-  return load<EncoderDecoder>(files, &require_encoder_decoder);
-}
-
-Architecture read_architecture(const std::filesystem::path& directory_or_file) {
-  const std::filesystem::path directory = model_directory(directory_or_file);
-  const ConfigFields fields = read_model_fields(directory);
-  return read_described(format_of_config(fields), fields);
-}
-
-bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file) {
-  if (!std::filesystem::exists(directory_or_file)) return false;
-  const std::filesystem::path config = model_directory(directory_or_file) / config_file_name;
-  if (!std::filesystem::exists(config)) return false;
-  const ConfigFields fields(read_config_document(config), config.string());
-  const std::string type = fields.text_or("model_type", "");
-  return std::ranges::any_of(formats(), [&](const Format& format) {
-    return format.is_encoder_decoder && std::ranges::count(format.model_types, type) > 0;
-  });
-}
-
-void save_gpt(const Gpt& gpt, const std::filesystem::path& directory, const SourceFiles& source,
-              WeightFormat format) {
-  save({.stacks = {gpt.config()}}, gpt.parameters(), directory, source, format);
-}
-
-void read_weights(const Gpt& gpt, const SourceFiles& source) {
-  read_weights({.stacks = {gpt.config()}}, gpt.parameters(), source);
-}
-
-void read_weights(const EncoderDecoder& model, const SourceFiles& source) {
-  read_weights(model.architecture(), model.parameters(), source);
-}
-
-void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,
-                          const SourceFiles& source, WeightFormat format) {
-  save(model.architecture(), model.parameters(), directory, source, format);
+void read_weights(const Transformer& model, const SourceFiles& source) {
+  const Architecture& architecture = model.architecture();
+  const StoredModel stored(*written_config(architecture, source).format, architecture,
+                           WeightFormat::f32);
+  std::deque<Tensor<float>> room;
+  // In the order of write_weights.
+  for (const OutgoingTensor& tensor : stored.outgoing(model.parameters(), room)) {
+    tensor.produce([](std::span<const std::byte>) {});
+  }
 }
 
 }  // namespace heed

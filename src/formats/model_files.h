@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "formats/config_file.h"
-#include "model/encoder_decoder.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -26,27 +25,23 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 // the prefix of their format; f32, f16 and bf16 are read. Throws Error{not_found} for missing files
 // and Error{corrupt_data} where the tensors contradict the config: one is missing, unexpected, or
 // of another shape. A model that was saved quantised is prepared in that format
-// (GptParameters::prepare); its parameters are the dequantised matrices.
-Gpt load_gpt(const std::filesystem::path& directory_or_file);
-
-// An encoder and a decoder, likewise. Both functions throw Error{unsupported} where they meet a
-// model of the other kind.
-EncoderDecoder load_encoder_decoder(const std::filesystem::path& directory_or_file);
+// (Parameters::prepare); its parameters are the dequantised matrices. Throws Error{unsupported} for
+// a model of another number of stacks than is wanted, before its weights are read.
+enum class StacksWanted { one, two };
+Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file);
 
 // What a model's config.json describes.
 Architecture read_architecture(const std::filesystem::path& directory_or_file);
-// Whether there is a model there that load_encoder_decoder is for. Throws as parse_json does.
+// Whether there is a model there of an encoder and a decoder. Throws as parse_json does.
 bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file);
 
-// load_gpt and load_encoder_decoder from the contents of both files in memory, borrowed for the
-// call.
-struct GptBytes {
+// The same from the contents of both files in memory, borrowed for the call.
+struct ModelBytes {
   std::string name;  // for messages
   std::string_view config;
   std::span<const std::byte> weights;
 };
-Gpt load_gpt(const GptBytes& files);
-EncoderDecoder load_encoder_decoder(const GptBytes& files);
+Transformer load_transformer(StacksWanted stacks, const ModelBytes& files);
 
 // Writes both files and those of its source, in the layout that `transformers` loads, as
 // written_config() says. Files of companion_file_names() that the source does not have are removed,
@@ -63,18 +58,12 @@ EncoderDecoder load_encoder_decoder(const GptBytes& files);
 // leaves the old model. A crash between two renames leaves the new weights with unchanged
 // companions or, where one has changed, a directory without config.json: never a mixture of two
 // models.
-void save_gpt(const Gpt& gpt, const std::filesystem::path& directory,
-              const SourceFiles& source = {},
-              kernels::WeightFormat format = kernels::WeightFormat::f32);
-
-// The same of an encoder-decoder.
-void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& directory,
-                          const SourceFiles& source = {},
-                          kernels::WeightFormat format = kernels::WeightFormat::f32);
+void save_transformer(const Transformer& model, const std::filesystem::path& directory,
+                      const SourceFiles& source = {},
+                      kernels::WeightFormat format = kernels::WeightFormat::f32);
 
 // Reads the parameters as saving in f32 does, and writes nothing: of a model that several processes
 // hold in parts (ParameterSchedule), while one of them saves it.
-void read_weights(const Gpt& gpt, const SourceFiles& source = {});
-void read_weights(const EncoderDecoder& model, const SourceFiles& source = {});
+void read_weights(const Transformer& model, const SourceFiles& source = {});
 
 }  // namespace heed

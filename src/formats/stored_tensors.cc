@@ -224,7 +224,7 @@ void StoredModel::read_rows(const TensorSource& source, const StoredTensor& stor
 }
 
 void StoredModel::read_one(const TensorSource& source, const StoredTensor& stored,
-                           GptParameters& parameters) const {
+                           Parameters& parameters) const {
   const View<float> rows = rows_of(parameters.tensor(stored.parameter), stored);
   if (stored.storage != Storage::heads_interleaved) {
     read_rows(source, stored, rows);
@@ -292,7 +292,7 @@ void StoredModel::check_computed(const TensorSource& source) const {
   }
 }
 
-void StoredModel::read(const TensorSource& source, GptParameters& parameters) const {
+void StoredModel::read(const TensorSource& source, Parameters& parameters) const {
   for (const StoredTensor& stored : tensors_) {
     if (has_parameter(stored)) {
       read_one(source, stored, parameters);
@@ -318,7 +318,7 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
   return values;
 }
 
-void StoredModel::require_finite(const GptParameters& parameters) const {
+void StoredModel::require_finite(const Parameters& parameters) const {
   if (weights_ == WeightFormat::f32) return;
   for (const StoredTensor& stored : tensors_) {
     if (!is_multiplied(architecture_, stored.parameter) || !has_parameter(stored)) continue;
@@ -330,7 +330,7 @@ void StoredModel::require_finite(const GptParameters& parameters) const {
   }
 }
 
-std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameters,
+std::vector<OutgoingTensor> StoredModel::outgoing(const Parameters& parameters,
                                                   std::deque<Tensor<float>>& room) const {
   std::vector<OutgoingTensor> tensors;
   for (const StoredTensor& stored : tensors_) {
@@ -355,7 +355,7 @@ std::vector<OutgoingTensor> StoredModel::outgoing(const GptParameters& parameter
   return tensors;
 }
 
-void StoredModel::append(const StoredTensor& stored, const GptParameters& parameters,
+void StoredModel::append(const StoredTensor& stored, const Parameters& parameters,
                          std::deque<Tensor<float>>& room,
                          std::vector<OutgoingTensor>& tensors) const {
   View<const float> rows = rows_of(parameters.tensor(stored.parameter), stored);

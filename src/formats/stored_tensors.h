@@ -28,15 +28,15 @@ class StoredModel {
   void check_tensors(const TensorSource& source) const;
   // Fills all parameters; tensors for which the model has no parameter must be absent or zero,
   // those under several names equal, and those that heed computes what it computes.
-  void read(const TensorSource& source, GptParameters& parameters) const;
+  void read(const TensorSource& source, Parameters& parameters) const;
 
   // Throws Error{unsupported} naming a tensor with a weight that is not finite, or would not
   // be in the model's format: in a file, it could not be read again.
-  void require_finite(const GptParameters& parameters) const;
+  void require_finite(const Parameters& parameters) const;
 
   // The tensors of a file. They borrow this, the parameters, which are read as each is written, and
   // `room`.
-  std::vector<OutgoingTensor> outgoing(const GptParameters& parameters,
+  std::vector<OutgoingTensor> outgoing(const Parameters& parameters,
                                        std::deque<Tensor<float>>& room) const;
 
  private:
@@ -53,10 +53,10 @@ class StoredModel {
   // The name of the parameter that a tensor stores, alone or with a second tensor of scales.
   std::string_view stored_name(std::string_view name) const;
   void read_one(const TensorSource& source, const StoredTensor& stored,
-                GptParameters& parameters) const;
+                Parameters& parameters) const;
   void read_rows(const TensorSource& source, const StoredTensor& stored, View<float> rows) const;
   Tensor<float> in_file(const StoredTensor& stored, View<const float> rows) const;
-  void append(const StoredTensor& stored, const GptParameters& parameters,
+  void append(const StoredTensor& stored, const Parameters& parameters,
               std::deque<Tensor<float>>& room, std::vector<OutgoingTensor>& tensors) const;
   void check_zero(const TensorSource& source, const StoredTensor& stored) const;
   void check_aliases(const TensorSource& source, const StoredTensor& stored,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "generate/beam_source.h"
+#include "model/joined_editor.h"
 
 namespace heed {
 
@@ -27,26 +28,26 @@ namespace {
 // apply as in a pass over both texts.
 class EditedDecoding {
  public:
-  EditedDecoding(const EncoderDecoder& model, std::span<const std::int32_t> source, Editor& editor);
+  EditedDecoding(const Transformer& model, std::span<const std::int32_t> source, Editor& editor);
 
-  // One step of R hypotheses of the source, as EncoderDecoder::decode: their last tokens (R), a
+  // One step of R hypotheses of the source, as Transformer::decode: their last tokens (R), a
   // cache of as many sequences, logits (R, V) of the next tokens.
   void decode(std::span<const std::int32_t> tokens, KeyValueCache& cache,
-              GptActivations& activations, View<float> logits) const;
+              StackActivations& activations, View<float> logits) const;
 
  private:
-  const EncoderDecoder& model_;
+  const Transformer& model_;
   Editor& editor_;
   std::vector<std::int64_t> row_starts_;
   Tensor<float> rows_;  // (S, C), the encoder's end
 };
 
-EditedDecoding::EditedDecoding(const EncoderDecoder& model, std::span<const std::int32_t> source,
+EditedDecoding::EditedDecoding(const Transformer& model, std::span<const std::int32_t> source,
                                Editor& editor)
     : model_(model), editor_(editor), row_starts_{0, std::ssize(source)} {
   const std::int64_t positions = std::ssize(source);
-  GptActivations activations(model.architecture().encoder(), 1, positions, Keep::one_block);
-  stack_forward(model.encoder(), {source.data(), Shape{1, positions}},
+  StackActivations activations(model.architecture().encoder(), 1, positions, Keep::one_block);
+  stack_forward(model.stack(StackSite::encoder), {source.data(), Shape{1, positions}},
                 {.positions = positions, .site = StackSite::encoder, .editor = &editor},
                 activations);
   rows_ = Tensor<float>(activations.final_norm().shape());
@@ -54,7 +55,7 @@ EditedDecoding::EditedDecoding(const EncoderDecoder& model, std::span<const std:
 }
 
 void EditedDecoding::decode(std::span<const std::int32_t> tokens, KeyValueCache& cache,
-                            GptActivations& activations, View<float> logits) const {
+                            StackActivations& activations, View<float> logits) const {
   const std::int64_t hypotheses = std::ssize(tokens);
   activations.resize(hypotheses, 1, row_starts_.back());
   const std::vector<std::int64_t> sources(tokens.size(), 0);
@@ -67,8 +68,10 @@ void EditedDecoding::decode(std::span<const std::int32_t> tokens, KeyValueCache&
                   .memory = &memory,
                   .site = StackSite::decoder,
                   .editor = &editor_};
-  stack_forward(model_.decoder(), {tokens.data(), Shape{hypotheses, 1}}, pass, activations);
-  unembed(model_.decoder(), activations.unembedding_in(), logits, pass.projected_positions());
+  stack_forward(model_.stack(StackSite::decoder), {tokens.data(), Shape{hypotheses, 1}}, pass,
+                activations);
+  unembed(model_.stack(StackSite::decoder), activations.unembedding_in(), logits,
+          pass.projected_positions());
 }
 
 // Logits of a step stay in the cache of the processor, or near it: 16 MiB.
@@ -181,10 +184,11 @@ struct GatheredSources {
 // Batches one after another, in memory that they share.
 class BeamSearch {
  public:
-  BeamSearch(const EncoderDecoder& model, const TokenRows& sources, const BeamOptions& options)
+  BeamSearch(const Transformer& model, const TokenRows& sources, const BeamOptions& options)
       : model_(model),
         sources_(sources),
         options_(options),
+        editor_(model.editor(), options.editor),
         rules_(rules_of(model.architecture(), options)),
         decoder_(model.architecture().decoder()),
         batches_(sources, options.beams, options.batch_tokens,
@@ -221,14 +225,15 @@ class BeamSearch {
     std::int64_t first_row;  // before the last step
   };
 
-  const EncoderDecoder& model_;
+  const Transformer& model_;
   const TokenRows& sources_;
   const BeamOptions& options_;
+  EditorOfPass editor_;
   BeamRules rules_;
   const StackSpecification& decoder_;
   SourceBatches batches_;
   KeyValueCache cache_;
-  GptActivations activations_;
+  StackActivations activations_;
   Tensor<float> logits_;  // (R, V)
   EncodedSources encoded_;
   std::optional<EditedDecoding> edited_;  // of an edited search, instead
@@ -242,8 +247,8 @@ class BeamSearch {
 
 void BeamSearch::encode(std::span<const std::int64_t> chosen) {
   const GatheredSources gathered(sources_, chosen);
-  if (options_.editor != nullptr) {
-    edited_.emplace(model_, gathered.tokens, *options_.editor);
+  if (editor_.get() != nullptr) {
+    edited_.emplace(model_, gathered.tokens, *editor_.get());
   } else {
     encoded_ = model_.encode({gathered.tokens, gathered.row_starts}, options_.cache_type);
   }
@@ -347,19 +352,20 @@ void BeamOptions::validate(const Architecture& architecture) const {
           length_penalty);
 }
 
-std::vector<std::vector<TokenHypothesis>> beam_search(const EncoderDecoder& model,
+std::vector<std::vector<TokenHypothesis>> beam_search(const Transformer& model,
                                                       const TokenRows& sources,
                                                       const BeamOptions& options) {
   options.validate(model.architecture());
   if (options.trees != nullptr) options.trees->clear();
   if (sources.count() <= 0) return {};
   require_sources(model.architecture(), sources);
-  require(options.editor == nullptr || sources.count() == 1, ErrorCode::invalid_argument,
+  const bool is_edited = options.editor != nullptr || model.editor() != nullptr;
+  require(!is_edited || sources.count() == 1, ErrorCode::invalid_argument,
           "{} sources are not decoded with edits together: expected one", sources.count());
   return BeamSearch(model, sources, options).run();
 }
 
-std::vector<TokenHypothesis> greedy_search(const EncoderDecoder& model, const TokenRows& sources,
+std::vector<TokenHypothesis> greedy_search(const Transformer& model, const TokenRows& sources,
                                            BeamOptions options) {
   options.beams = options.n_best = 1;
   std::vector<TokenHypothesis> found;

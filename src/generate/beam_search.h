@@ -8,7 +8,7 @@
 #include "base/progress.h"
 #include "model/cache.h"
 #include "model/editor.h"
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -83,12 +83,12 @@ struct TokenHypothesis {
 // token outside the vocabulary, and for impossible options; Error{unsupported} for a model that
 // does not say what its decoder starts from; Error{interrupted} when stopped; Error{diverged} for
 // logits that are not numbers.
-std::vector<std::vector<TokenHypothesis>> beam_search(const EncoderDecoder& model,
+std::vector<std::vector<TokenHypothesis>> beam_search(const Transformer& model,
                                                       const TokenRows& sources,
                                                       const BeamOptions& options = {});
 
 // The likeliest token at each step: beam search with one hypothesis.
-std::vector<TokenHypothesis> greedy_search(const EncoderDecoder& model, const TokenRows& sources,
+std::vector<TokenHypothesis> greedy_search(const Transformer& model, const TokenRows& sources,
                                            BeamOptions options = {});
 
 }  // namespace heed

@@ -9,23 +9,23 @@
 namespace heed {
 namespace {
 
-std::int64_t checked_capacity(const Gpt& gpt, std::int64_t capacity) {
-  require_predicts_next(gpt.config(), "generation");
-  require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
+std::int64_t checked_capacity(const Transformer& gpt, std::int64_t capacity) {
+  require_predicts_next(gpt.specification(), "generation");
+  require(capacity >= 1 && capacity <= gpt.specification().context, ErrorCode::invalid_argument,
           "the capacity of a session must be 1 to {} positions, the model's context, not {}",
-          gpt.config().context, capacity);
+          gpt.specification().context, capacity);
   return capacity;
 }
 
 }  // namespace
 
-Session::Session(const Gpt& gpt) : Session(gpt, gpt.config().context) {}
+Session::Session(const Transformer& gpt) : Session(gpt, gpt.specification().context) {}
 
-Session::Session(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
+Session::Session(const Transformer& gpt, std::int64_t capacity, CacheType cache_type)
     : gpt_(gpt),
-      cache_(gpt.config(), 1, checked_capacity(gpt, capacity), cache_type),
-      step_(gpt.config(), 1, 1, Keep::one_block),
-      logits_(Shape{1, gpt.config().vocabulary_size}) {
+      cache_(gpt.specification(), 1, checked_capacity(gpt, capacity), cache_type),
+      step_(gpt.specification(), 1, 1, Keep::one_block),
+      logits_(Shape{1, gpt.specification().vocabulary_size}) {
   tokens_.reserve(static_cast<std::size_t>(capacity));
 }
 
@@ -33,7 +33,7 @@ std::span<const float> Session::feed(std::span<const std::int32_t> tokens, Probe
   check_tokens(tokens);
   const auto count = static_cast<std::int64_t>(tokens.size());
   if (count == 1) return read_one(tokens.front(), probe, count);
-  const GptActivations& activations = activations_for(count);
+  const StackActivations& activations = activations_for(count);
   read(tokens, probe, activations, count);
   gpt_.project(activations.final_norm().slice(0, count - 1, count), logits_);
   return logits_.span();
@@ -47,8 +47,8 @@ std::span<const float> Session::step(std::int32_t token, Probe* probe) {
 Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> tokens, Probe* probe) {
   check_tokens(tokens);
   const auto count = static_cast<std::int64_t>(tokens.size());
-  Tensor<float> logits(Shape{count, gpt_.config().vocabulary_size});
-  const GptActivations& activations = activations_for(count);
+  Tensor<float> logits(Shape{count, gpt_.specification().vocabulary_size});
+  const StackActivations& activations = activations_for(count);
   read(tokens, probe, activations, count);
   gpt_.project(activations.final_norm(), logits);
   return logits;
@@ -62,23 +62,23 @@ void Session::truncate(std::int64_t length) {
 }
 
 std::int64_t Session::reusable(std::int64_t shared, std::int64_t text_length) const {
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   const std::int64_t longest = std::max(text_length, length());
   const bool turns_as_before =
       !turns_by_length(attention) || longest <= attention.rotary.scaling.original_context;
   return turns_as_before ? shared : 0;
 }
 
-const GptActivations& Session::activations_for(std::int64_t positions) {
+const StackActivations& Session::activations_for(std::int64_t positions) {
   if (!prompt_ || prompt_->positions() != positions) {
-    prompt_.emplace(gpt_.config(), 1, positions, Keep::one_block);
+    prompt_.emplace(gpt_.specification(), 1, positions, Keep::one_block);
   }
   return *prompt_;
 }
 
 void Session::check_tokens(std::span<const std::int32_t> tokens) const {
   require_tokens(tokens);
-  const std::int64_t vocabulary_size = gpt_.config().vocabulary_size;
+  const std::int64_t vocabulary_size = gpt_.specification().vocabulary_size;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     require(tokens[i] >= 0 && tokens[i] < vocabulary_size, ErrorCode::invalid_argument,
             "token id {} at position {} is outside the model's vocabulary of {}", tokens[i],
@@ -92,7 +92,7 @@ void Session::check_tokens(std::span<const std::int32_t> tokens) const {
 }
 
 void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
-                   const GptActivations& activations, std::int64_t projected_as) {
+                   const StackActivations& activations, std::int64_t projected_as) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
                {.batch = 1,
@@ -114,12 +114,12 @@ std::span<const float> Session::read_one(std::int32_t token, Probe* probe,
   return logits_.span();
 }
 
-BatchSession::BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type)
+BatchSession::BatchSession(const Transformer& gpt, std::int64_t capacity, CacheType cache_type)
     : gpt_(gpt), capacity_(capacity), cache_type_(cache_type) {
-  require_predicts_next(gpt.config(), "generation");
-  require(capacity >= 1 && capacity <= gpt.config().context, ErrorCode::invalid_argument,
+  require_predicts_next(gpt.specification(), "generation");
+  require(capacity >= 1 && capacity <= gpt.specification().context, ErrorCode::invalid_argument,
           "the capacity of a sequence must be 1 to {} positions, the model's context, not {}",
-          gpt.config().context, capacity);
+          gpt.specification().context, capacity);
 }
 
 std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits,
@@ -129,19 +129,19 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   const std::int64_t sequence = free - caches_.begin();
   require(count >= 1 && count <= capacity_, ErrorCode::invalid_argument,
           "a sequence starts with 1 to {} tokens, not {}", capacity_, count);
-  check(static_cast<std::int64_t>(logits.size()) == gpt_.config().vocabulary_size,
+  check(static_cast<std::int64_t>(logits.size()) == gpt_.specification().vocabulary_size,
         "logits have the size of the vocabulary");
   for (std::int32_t token : tokens) check_token(token, sequence);
 
   const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
   std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
-  const GptActivations activations(gpt_.config(), 1, count, Keep::one_block);
+  const StackActivations activations(gpt_.specification(), 1, count, Keep::one_block);
   gpt_.forward(
       View<const std::int32_t>(tokens.data(), {1, count}),
       {.batch = 1, .positions = count, .cache = cache.get(), .probe = probe, .editor = editor_},
       activations);
   gpt_.project(activations.final_norm().slice(0, count - 1, count),
-               View<float>(logits.data(), {1, gpt_.config().vocabulary_size}));
+               View<float>(logits.data(), {1, gpt_.specification().vocabulary_size}));
   if (free == caches_.end()) {
     caches_.push_back(std::move(cache));
   } else {
@@ -158,7 +158,7 @@ std::unique_ptr<KeyValueCache> BatchSession::take_cache(std::int64_t positions) 
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
   if (found == spare_.end()) {
     if (!spare_.empty()) spare_.pop_back();
-    return std::make_unique<KeyValueCache>(gpt_.config(), 1, rounded, cache_type_);
+    return std::make_unique<KeyValueCache>(gpt_.specification(), 1, rounded, cache_type_);
   }
   std::unique_ptr<KeyValueCache> cache = std::move(*found);
   spare_.erase(found);
@@ -173,7 +173,7 @@ void BatchSession::end(std::int64_t sequence) {
 
 void BatchSession::check_probe(const Probe* probe) const {
   if (probe == nullptr) return;
-  for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < gpt_.specification().layers; ++layer) {
     for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
       require(!probe->wants({kind, layer}), ErrorCode::unsupported,
               "{} has no common shape in a batch of sequences of different lengths: trace them one "
@@ -235,16 +235,16 @@ KeyValueCache& BatchSession::cache_of(std::int64_t sequence) const {
 }
 
 void BatchSession::check_token(std::int32_t token, std::int64_t sequence) const {
-  require(token >= 0 && token < gpt_.config().vocabulary_size, ErrorCode::invalid_argument,
+  require(token >= 0 && token < gpt_.specification().vocabulary_size, ErrorCode::invalid_argument,
           "token id {} of sequence {} is outside the model's vocabulary of {}", token, sequence,
-          gpt_.config().vocabulary_size);
+          gpt_.specification().vocabulary_size);
 }
 
 // Activations are reallocated if the number of rows changes, which is rare compared to steps.
 void BatchSession::make_room(std::int64_t rows) {
   if (rows == rows_) return;
-  activations_ = std::make_unique<GptActivations>(gpt_.config(), rows, 1, Keep::one_block);
-  logits_ = Tensor<float>(Shape{rows, gpt_.config().vocabulary_size});
+  activations_ = std::make_unique<StackActivations>(gpt_.specification(), rows, 1, Keep::one_block);
+  logits_ = Tensor<float>(Shape{rows, gpt_.specification().vocabulary_size});
   rows_ = rows;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/cache.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -17,8 +17,8 @@ class Session {
  public:
   // Borrows the model. The capacity is at most and by default the model's context; keys and values
   // are stored as `cache_type`.
-  explicit Session(const Gpt& gpt);
-  Session(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
+  explicit Session(const Transformer& gpt);
+  Session(const Transformer& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
   // Appends tokens in one pass and returns the logits (V) of the next token, valid until the next
   // call. Throws Error{invalid_argument}, without effect, for no tokens, an id outside the
@@ -50,7 +50,7 @@ class Session {
   // edits made when they were computed.
   void set_editor(Editor* editor) { editor_ = editor; }
 
-  const Gpt& gpt() const { return gpt_; }
+  const Transformer& gpt() const { return gpt_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }  // all tokens of the sequence
   CacheType cache_type() const { return cache_.type(); }
   std::int64_t length() const { return cache_.length(); }
@@ -60,19 +60,19 @@ class Session {
  private:
   void check_tokens(std::span<const std::int32_t> tokens) const;
   // `projected_as`: of Pass.
-  void read(std::span<const std::int32_t> tokens, Probe* probe, const GptActivations& activations,
+  void read(std::span<const std::int32_t> tokens, Probe* probe, const StackActivations& activations,
             std::int64_t projected_as);
   // Reads one token and projects it.
   std::span<const float> read_one(std::int32_t token, Probe* probe, std::int64_t projected_as);
 
   // Activations for `positions` new positions, kept for reuse: touching new memory is slow.
-  const GptActivations& activations_for(std::int64_t positions);
+  const StackActivations& activations_for(std::int64_t positions);
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   KeyValueCache cache_;
-  std::optional<GptActivations> prompt_;
-  GptActivations step_;   // of a single position, so that decoding does not allocate
-  Tensor<float> logits_;  // (1, V)
+  std::optional<StackActivations> prompt_;
+  StackActivations step_;  // of a single position, so that decoding does not allocate
+  Tensor<float> logits_;   // (1, V)
   std::vector<std::int32_t> tokens_;
   Editor* editor_ = nullptr;
   std::int64_t text_length_ = 0;
@@ -90,7 +90,8 @@ class BatchSession {
 
   // Borrows the model. Each sequence has a capacity of `capacity` positions, at most the model's
   // context, with keys and values stored as `cache_type`.
-  BatchSession(const Gpt& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
+  BatchSession(const Transformer& gpt, std::int64_t capacity,
+               CacheType cache_type = CacheType::f32);
 
   // Starts a sequence with a prompt, processed in one pass, and returns its number, which is valid
   // until end(); sets logits (V) to those of the next token. Allocates memory for `positions`
@@ -124,12 +125,12 @@ class BatchSession {
   void check_token(std::int32_t token, std::int64_t sequence) const;
   void make_room(std::int64_t rows);
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   std::int64_t capacity_;
   CacheType cache_type_;
   std::vector<std::unique_ptr<KeyValueCache>> caches_;  // by sequence; null: a free number
   std::vector<std::unique_ptr<KeyValueCache>> spare_;   // of ended sequences
-  std::unique_ptr<GptActivations> activations_;         // of rows_ rows
+  std::unique_ptr<StackActivations> activations_;       // of rows_ rows
   std::int64_t rows_ = 0;
   std::vector<std::int32_t> tokens_;
   Editor* editor_ = nullptr;

@@ -53,20 +53,21 @@ ScoringShape scoring_shape(std::int64_t length, std::int64_t context) {
   return {.batch = (2 * row_multiple + positions - 1) / positions, .positions = positions};
 }
 
-ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count) {
-  require_predicts_next(gpt.config(), "scoring a text");
+ScoredText score_text(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                      std::int64_t count) {
+  require_predicts_next(gpt.specification(), "scoring a text");
   const std::int64_t length = std::ssize(tokens);
-  require_text_fits(gpt.config(), tokens);
+  require_text_fits(gpt.specification(), tokens);
   // 1: one pass over the text and what fills it up, which changes nothing before it
-  const auto [batch, positions] = scoring_shape(length, gpt.config().context);
+  const auto [batch, positions] = scoring_shape(length, gpt.specification().context);
   Tensor<std::int32_t> padded(Shape{batch, positions});
   std::ranges::copy(tokens, padded.span().begin());
-  const GptActivations activations(gpt.config(), batch, positions, Keep::one_block);
+  const StackActivations activations(gpt.specification(), batch, positions, Keep::one_block);
   gpt.forward(padded, {.batch = batch, .positions = positions}, activations);
   // 2: logits and losses, chunk by chunk
   const View<float> states = activations.final_norm();  // (N, C)
   const std::int64_t chunk_rows = std::min(rows_at_once, states.extent(0));
-  Tensor<float> logits(Shape{chunk_rows, gpt.config().vocabulary_size});
+  Tensor<float> logits(Shape{chunk_rows, gpt.specification().vocabulary_size});
   Tensor<std::int32_t> targets(Shape{chunk_rows});
   Tensor<float> losses(Shape{chunk_rows});
   ScoredText scored;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -36,7 +36,8 @@ struct ScoringShape {
 };
 ScoringShape scoring_shape(std::int64_t length, std::int64_t context);
 
-// The log probabilities equal the losses of Gpt::loss() for a batch of that shape.
-ScoredText score_text(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int64_t count);
+// The log probabilities equal the losses of Transformer::loss() for a batch of that shape.
+ScoredText score_text(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                      std::int64_t count);
 
 }  // namespace heed

@@ -89,7 +89,7 @@ std::string decode_target(const Tokenizer& tokenizer, std::span<const std::int32
   return text + stream.finish();
 }
 
-std::vector<std::vector<TokenHypothesis>> translate_tokens(const EncoderDecoder& model,
+std::vector<std::vector<TokenHypothesis>> translate_tokens(const Transformer& model,
                                                            const Tokenizer& target,
                                                            const SourceTokens& sources,
                                                            BeamOptions options) {
@@ -98,7 +98,7 @@ std::vector<std::vector<TokenHypothesis>> translate_tokens(const EncoderDecoder&
   return beam_search(model, sources.rows(), options);
 }
 
-Tensor<float> cross_attention(const EncoderDecoder& model, std::span<const std::int32_t> source,
+Tensor<float> cross_attention(const Transformer& model, std::span<const std::int32_t> source,
                               std::span<const std::int32_t> target) {
   const Architecture& architecture = model.architecture();
   require_tokens_of(architecture.encoder(), source, "source");
@@ -108,12 +108,14 @@ Tensor<float> cross_attention(const EncoderDecoder& model, std::span<const std::
   std::vector<std::int32_t> read{static_cast<std::int32_t>(architecture.decoder_start)};
   read.insert(read.end(), target.begin(), target.end() - 1);
   const auto from = std::ssize(source), to = std::ssize(read);
-  const GptActivations encoder(architecture.encoder(), 1, from, Keep::one_block);
-  const GptActivations decoder(architecture.decoder(), 1, to, Keep::one_block, from);
+  const StackActivations encoder(architecture.encoder(), 1, from, Keep::one_block);
+  const StackActivations decoder(architecture.decoder(), 1, to, Keep::one_block, from);
   CrossPatterns patterns(architecture.decoder(), to, from);
-  model.forward({source.data(), Shape{1, from}}, {.positions = from, .site = StackSite::encoder},
-                encoder, {read.data(), Shape{1, to}},
-                {.positions = to, .site = StackSite::decoder, .probe = &patterns}, decoder);
+  model.forward(
+      {{source.data(), Shape{1, from}}, {.positions = from, .site = StackSite::encoder}, encoder},
+      {{read.data(), Shape{1, to}},
+       {.positions = to, .site = StackSite::decoder, .probe = &patterns},
+       decoder});
   return patterns.take();
 }
 

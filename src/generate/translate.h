@@ -36,7 +36,7 @@ std::string decode_target(const Tokenizer& tokenizer, std::span<const std::int32
 
 // Beam search that generates only tokens that the target's tokenizer has: a model's vocabulary may
 // be padded.
-std::vector<std::vector<TokenHypothesis>> translate_tokens(const EncoderDecoder& model,
+std::vector<std::vector<TokenHypothesis>> translate_tokens(const Transformer& model,
                                                            const Tokenizer& target,
                                                            const SourceTokens& sources,
                                                            BeamOptions options);
@@ -44,7 +44,7 @@ std::vector<std::vector<TokenHypothesis>> translate_tokens(const EncoderDecoder&
 // Cross-attention (L, H, T, S) while the decoder writes `target` (T tokens, its end included):
 // row t is what the position attends to from which target[t] is predicted. Throws
 // Error{invalid_argument} for no tokens, too many and ids outside the vocabularies.
-Tensor<float> cross_attention(const EncoderDecoder& model, std::span<const std::int32_t> source,
+Tensor<float> cross_attention(const Transformer& model, std::span<const std::int32_t> source,
                               std::span<const std::int32_t> target);
 
 }  // namespace heed

@@ -146,19 +146,20 @@ void plan_gradients(Planner& planner, ActivationGradientViews& views,
 
 }  // namespace
 
-std::int64_t GptActivations::bytes_needed(const StackSpecification& config, std::int64_t batch,
-                                          std::int64_t positions, Keep keep,
-                                          std::int64_t memory_rows) {
+std::int64_t StackActivations::bytes_needed(const StackSpecification& config, std::int64_t batch,
+                                            std::int64_t positions, Keep keep,
+                                            std::int64_t memory_rows) {
   return ActivationPlan(config, batch, positions, keep, memory_rows).planner.bytes();
 }
 
-GptActivations::GptActivations(const StackSpecification& config, std::int64_t batch,
-                               std::int64_t positions, Keep keep, std::int64_t memory_rows)
+StackActivations::StackActivations(const StackSpecification& config, std::int64_t batch,
+                                   std::int64_t positions, Keep keep, std::int64_t memory_rows)
     : config_(config), keep_(keep) {
   resize(batch, positions, memory_rows);
 }
 
-void GptActivations::resize(std::int64_t batch, std::int64_t positions, std::int64_t memory_rows) {
+void StackActivations::resize(std::int64_t batch, std::int64_t positions,
+                              std::int64_t memory_rows) {
   batch_ = batch;
   positions_ = positions;
   ActivationPlan plan(config_, batch, positions, keep_, memory_rows);
@@ -188,21 +189,21 @@ void GptActivations::resize(std::int64_t batch, std::int64_t positions, std::int
   if (!ends_.final_norm.present()) ends_.final_norm = last_residual();
 }
 
-std::int64_t GptActivationGradients::bytes_needed(const StackSpecification& config,
-                                                  std::int64_t rows, std::int64_t memory_rows) {
+std::int64_t ActivationGradients::bytes_needed(const StackSpecification& config, std::int64_t rows,
+                                               std::int64_t memory_rows) {
   Planner planner;
   ActivationGradientViews views;
   plan_gradients(planner, views, config, rows, memory_rows);
   return planner.bytes();
 }
 
-GptActivationGradients::GptActivationGradients(const StackSpecification& config, std::int64_t rows,
-                                               std::int64_t memory_rows) {
+ActivationGradients::ActivationGradients(const StackSpecification& config, std::int64_t rows,
+                                         std::int64_t memory_rows) {
   resize(config, rows, memory_rows);
 }
 
-void GptActivationGradients::resize(const StackSpecification& config, std::int64_t rows,
-                                    std::int64_t memory_rows) {
+void ActivationGradients::resize(const StackSpecification& config, std::int64_t rows,
+                                 std::int64_t memory_rows) {
   Planner planner;
   plan_gradients(planner, *this, config, rows, memory_rows);
   planner.bind(arena_);

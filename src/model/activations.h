@@ -80,11 +80,11 @@ enum class Keep {
   one_block,  // for inference: each block overwrites the previous one
 };
 
-class GptActivations {
+class StackActivations {
  public:
   // A stack with cross-attention that projects its memory in every pass has `memory_rows` of it.
-  GptActivations(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
-                 Keep keep, std::int64_t memory_rows = 0);
+  StackActivations(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
+                   Keep keep, std::int64_t memory_rows = 0);
 
   // Memory of such activations.
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t batch,
@@ -137,10 +137,10 @@ struct ActivationGradientViews {
   View<float> linear;           // (N, F): of gated layers
 };
 
-class GptActivationGradients : public ActivationGradientViews {
+class ActivationGradients : public ActivationGradientViews {
  public:
-  GptActivationGradients(const StackSpecification& config, std::int64_t rows,
-                         std::int64_t memory_rows = 0);
+  ActivationGradients(const StackSpecification& config, std::int64_t rows,
+                      std::int64_t memory_rows = 0);
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t rows,
                                    std::int64_t memory_rows = 0);
 

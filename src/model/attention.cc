@@ -53,8 +53,7 @@ kernels::AttentionInput<float> saved_attention_input(const LayerPass& at,
 }
 
 void self_attention_backward(const LayerPass& at, const BlockGradients& gradients,
-                             const AttentionActivations& saved,
-                             const GptActivationGradients& buffers,
+                             const AttentionActivations& saved, const ActivationGradients& buffers,
                              const SelfAttentionBackward& operands) {
   const Pass& pass = at.pass;
 

@@ -22,8 +22,7 @@ struct SelfAttentionBackward {
   View<float> d_x;          // (N, C)
 };
 void self_attention_backward(const LayerPass& at, const BlockGradients& gradients,
-                             const AttentionActivations& saved,
-                             const GptActivationGradients& buffers,
+                             const AttentionActivations& saved, const ActivationGradients& buffers,
                              const SelfAttentionBackward& operands);
 
 }  // namespace heed

@@ -102,7 +102,7 @@ void normalise_branch_backward(const LayerPass& at, const Branch& branch, View<c
 
 // From the gradient of what end() left, in buffers.residual, to that of the sum, in its place.
 void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
-                  const GptActivationGradients& buffers) {
+                  const ActivationGradients& buffers) {
   if (!at.stack.is_post_norm()) return;
   kernels::copy(buffers.residual, buffers.norm);
   kernels::fill(buffers.residual, 0.0F);
@@ -112,7 +112,7 @@ void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGra
 // The gradient of the branch's output: that of the sum, times the dropout factor. An editor changes
 // a copy: the stream's own gradient stays.
 View<const float> out_gradient(const LayerPass& at, const Branch& branch,
-                               const GptActivationGradients& buffers, View<const float> d_sum) {
+                               const ActivationGradients& buffers, View<const float> d_sum) {
   View<const float> d_out = d_sum;
   if (at.pass.edits_gradient(branch.out_point, at.layer)) {
     kernels::copy(d_sum, buffers.branch);
@@ -129,7 +129,7 @@ View<const float> out_gradient(const LayerPass& at, const Branch& branch,
 // Adds to buffers.residual the gradient of the stream through the branch, whose gradient of what it
 // read is in buffers.norm.
 void begin_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
-                    const GptActivationGradients& buffers) {
+                    const ActivationGradients& buffers) {
   if (at.stack.is_post_norm())
     return kernels::add(buffers.residual, buffers.norm, buffers.residual);
   normalise_branch_backward(at, branch, branch.stream, buffers.norm, buffers.residual, gradients);
@@ -171,7 +171,7 @@ void block_forward(const LayerPass& at, const BlockActivations& saved) {
 }
 
 void block_backward(const LayerPass& at, const BlockGradients& gradients,
-                    const BlockActivations& saved, const GptActivationGradients& buffers,
+                    const BlockActivations& saved, const ActivationGradients& buffers,
                     View<float> d_memory) {
   // 3. residual_post
   const Branch last = feed_forward_branch(at, saved);

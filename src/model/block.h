@@ -15,7 +15,7 @@ void block_forward(const LayerPass& at, const BlockActivations& saved);
 // residual_pre after it. Parameter gradients accumulate, and so does d_memory (M, C), the gradient
 // of what cross-attention attends to.
 void block_backward(const LayerPass& at, const BlockGradients& gradients,
-                    const BlockActivations& saved, const GptActivationGradients& buffers,
+                    const BlockActivations& saved, const ActivationGradients& buffers,
                     View<float> d_memory = {});
 
 // What attention reads: the norm of the stream, or the stream.

@@ -88,7 +88,7 @@ void store_memory(const LayerPass& at, const CrossMemory& memory) {
 }
 
 void cross_attention_backward(const LayerPass& at, const BlockGradients& gradients,
-                              const CrossActivations& saved, const GptActivationGradients& buffers,
+                              const CrossActivations& saved, const ActivationGradients& buffers,
                               const CrossAttentionBackward& operands) {
   const Pass& pass = at.pass;
   // 3. out = mixed_values · outputᵀ + bias

@@ -23,7 +23,7 @@ struct CrossAttentionBackward {
   View<float> d_memory;     // (M, C)
 };
 void cross_attention_backward(const LayerPass& at, const BlockGradients& gradients,
-                              const CrossActivations& saved, const GptActivationGradients& buffers,
+                              const CrossActivations& saved, const ActivationGradients& buffers,
                               const CrossAttentionBackward& operands);
 
 }  // namespace heed

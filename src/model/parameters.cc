@@ -232,11 +232,7 @@ std::int64_t table_piece_rows(const Architecture& architecture) {
   return rows;
 }
 
-ArenaLayout gpt_layout(const StackSpecification& stack) { return parameter_layout(of_one(stack)); }
-
-GptParameters::GptParameters(const StackSpecification& config) : GptParameters(of_one(config)) {}
-
-GptParameters::GptParameters(const Architecture& architecture, ArenaMemory memory)
+Parameters::Parameters(const Architecture& architecture, ArenaMemory memory)
     : architecture_(architecture),
       list_(parameters_of(architecture)),
       layout_(parameter_layout(architecture)),
@@ -256,16 +252,16 @@ GptParameters::GptParameters(const Architecture& architecture, ArenaMemory memor
   if (memory == ArenaMemory::whole) touch_matrices(arena_, layout_);
 }
 
-void GptParameters::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
+void Parameters::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
   for (StackParameters& stack : stacks_) {
     stack.schedule.schedule = schedule;
     stack.schedule.piece_rows = schedule != nullptr ? piece_rows : 0;
   }
 }
 
-void GptParameters::initialize(std::uint64_t seed) { initialize(seed, 0, all().size()); }
+void Parameters::initialize(std::uint64_t seed) { initialize(seed, 0, all().size()); }
 
-void GptParameters::initialize(std::uint64_t seed, std::size_t begin, std::size_t end) {
+void Parameters::initialize(std::uint64_t seed, std::size_t begin, std::size_t end) {
   for (std::size_t index = 0; index < list_.size(); ++index) {
     const auto& [id, shape] = list_[index];
     const View<float> values = arena_.view(layout_.entries()[index]);
@@ -292,19 +288,19 @@ void GptParameters::initialize(std::uint64_t seed, std::size_t begin, std::size_
   }
 }
 
-bool GptParameters::has(const ParameterId& id) const {
+bool Parameters::has(const ParameterId& id) const {
   return find_view(arena_, layout_, list_, id).present();
 }
 
-View<float> GptParameters::tensor(const ParameterId& id) {
+View<float> Parameters::tensor(const ParameterId& id) {
   return view_of(arena_, layout_, list_, id);
 }
 
-View<const float> GptParameters::tensor(const ParameterId& id) const {
+View<const float> Parameters::tensor(const ParameterId& id) const {
   return view_of(arena_, layout_, list_, id);
 }
 
-void GptParameters::set_precision(kernels::Precision precision) {
+void Parameters::set_precision(kernels::Precision precision) {
   for (LinearWeights* linear : linears()) linear->precision = precision;
 }
 
@@ -314,7 +310,7 @@ bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
   return is_linear(id.role) || is_tied;
 }
 
-void GptParameters::require_finite(kernels::WeightFormat format) const {
+void Parameters::require_finite(kernels::WeightFormat format) const {
   for (const Parameter& parameter : list()) {
     if (!is_multiplied(architecture(), parameter.id)) continue;
     const std::optional<float> beyond =
@@ -324,7 +320,7 @@ void GptParameters::require_finite(kernels::WeightFormat format) const {
   }
 }
 
-void GptParameters::prepare(kernels::WeightFormat format) {
+void Parameters::prepare(kernels::WeightFormat format) {
   if (format != kernels::WeightFormat::f32) require_finite(format);
   std::vector<kernels::PreparedWeight> prepared;
   if (format != kernels::WeightFormat::f32) {
@@ -343,7 +339,7 @@ void GptParameters::prepare(kernels::WeightFormat format) {
 
 // Each token uses the weights of a stack one after another, except those that project the memory to
 // keys and values, which are used once per memory.
-void GptParameters::link_prepared() {
+void Parameters::link_prepared() {
   if (prepared_.empty()) return;
   std::size_t index = 0;
   for (StackParameters& stack : stacks_) {
@@ -363,7 +359,7 @@ void GptParameters::link_prepared() {
   }
 }
 
-void GptParameters::pack() {
+void Parameters::pack() {
   if (prepared_format_ != kernels::WeightFormat::f32) return;
   packed_.clear();
   for (const LinearWeights* linear : linears()) packed_.emplace_back(linear->weight);
@@ -371,7 +367,7 @@ void GptParameters::pack() {
   for (LinearWeights* linear : linears()) linear->packed = &packed_[next++];
 }
 
-std::int64_t GptParameters::packed_bytes(const StackSpecification& config) {
+std::int64_t Parameters::packed_bytes(const StackSpecification& config) {
   std::int64_t bytes = 0;
   for (const Parameter& parameter : parameters_of(config)) {
     if (!is_multiplied({.stacks = {config}}, parameter.id)) continue;
@@ -380,7 +376,7 @@ std::int64_t GptParameters::packed_bytes(const StackSpecification& config) {
   return bytes;
 }
 
-std::vector<LinearWeights*> GptParameters::linears_of(StackParameters& stack) {
+std::vector<LinearWeights*> Parameters::linears_of(StackParameters& stack) {
   std::vector<LinearWeights*> all;
   const auto add = [&](LinearWeights& linear) {
     if (linear.weight.present()) all.push_back(&linear);
@@ -397,7 +393,7 @@ std::vector<LinearWeights*> GptParameters::linears_of(StackParameters& stack) {
   return all;
 }
 
-std::vector<LinearWeights*> GptParameters::linears() {
+std::vector<LinearWeights*> Parameters::linears() {
   std::vector<LinearWeights*> all;
   for (StackParameters& stack : stacks_) {
     for (LinearWeights* linear : linears_of(stack)) all.push_back(linear);
@@ -405,9 +401,7 @@ std::vector<LinearWeights*> GptParameters::linears() {
   return all;
 }
 
-GptGradients::GptGradients(const StackSpecification& config) : GptGradients(of_one(config)) {}
-
-GptGradients::GptGradients(const Architecture& architecture, ArenaMemory memory)
+Gradients::Gradients(const Architecture& architecture, ArenaMemory memory)
     : architecture_(architecture),
       list_(parameters_of(architecture)),
       layout_(parameter_layout(architecture)),
@@ -424,24 +418,22 @@ GptGradients::GptGradients(const Architecture& architecture, ArenaMemory memory)
   }
 }
 
-const StackSchedule& GptParameters::schedule_of(const ParameterId& id) const {
-  return (id.site == StackSite::encoder ? encoder() : stack()).schedule;
+const StackSchedule& Parameters::schedule_of(const ParameterId& id) const {
+  return stack(id.site).schedule;
 }
 
-void GptGradients::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
+void Gradients::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
   for (StackGradients& stack : stacks_) {
     stack.schedule.schedule = schedule;
     stack.schedule.piece_rows = schedule != nullptr ? piece_rows : 0;
   }
 }
 
-void GptGradients::clear() {
+void Gradients::clear() {
   const std::span<float> values = arena_.all();
   kernels::fill({values.data(), Shape{std::ssize(values)}}, 0.0F);
 }
 
-View<float> GptGradients::tensor(const ParameterId& id) {
-  return view_of(arena_, layout_, list_, id);
-}
+View<float> Gradients::tensor(const ParameterId& id) { return view_of(arena_, layout_, list_, id); }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// All parameters of a GPT in one arena, in a fixed order; gradients and optimizer moments are
+// All parameters of a model in one arena, in a fixed order; gradients and optimizer moments are
 // arenas of the same layout.
 #pragma once
 
@@ -98,18 +98,16 @@ std::vector<Parameter> parameters_of(const StackSpecification& stack);
 std::vector<Parameter> parameters_of(const Architecture& architecture);
 
 // Its entries are named by parameter_name().
-ArenaLayout gpt_layout(const StackSpecification& stack);
 ArenaLayout parameter_layout(const Architecture& architecture);
 
 // Whether products multiply by it: a matrix of a linear layer, or an embedding that is an
 // unembedding too.
 bool is_multiplied(const Architecture& architecture, const ParameterId& id);
 
-class GptParameters {
+class Parameters {
  public:
-  explicit GptParameters(const StackSpecification& config);  // zeros
-  explicit GptParameters(const Architecture& architecture,   // of one stack or two
-                         ArenaMemory memory = ArenaMemory::whole);
+  explicit Parameters(const Architecture& architecture,  // zeros
+                      ArenaMemory memory = ArenaMemory::whole);
 
   // Told of every use from now on; null: nobody. Borrowed. Tables come in pieces of `piece_rows`
   // rows; 0: they are not divided.
@@ -134,9 +132,10 @@ class GptParameters {
   View<float> tensor(const ParameterId& id);  // throws Error{not_found}
   View<const float> tensor(const ParameterId& id) const;
 
-  // Of the last stack, the decoder where there are two.
-  const StackParameters& stack() const { return stacks_.back(); }
-  const StackParameters& encoder() const { return stacks_.front(); }
+  // Of the only stack; of two, the decoder's where none is named.
+  const StackParameters& stack(StackSite site = StackSite::only) const {
+    return site == StackSite::encoder ? stacks_.front() : stacks_.back();
+  }
   View<const float> token_embedding() const { return stack().token_embedding; }        // (V, C)
   View<const float> position_embedding() const { return stack().position_embedding; }  // (P, C)
   const LinearWeights& unembedding() const { return stack().unembedding; }             // (V, C)
@@ -175,11 +174,10 @@ class GptParameters {
   std::vector<kernels::PackedWeight> packed_;
 };
 
-class GptGradients {
+class Gradients {
  public:
-  explicit GptGradients(const StackSpecification& config);  // zeros
-  explicit GptGradients(const Architecture& architecture,   // zeros
-                        ArenaMemory memory = ArenaMemory::whole);
+  explicit Gradients(const Architecture& architecture,  // zeros
+                     ArenaMemory memory = ArenaMemory::whole);
 
   // As that of parameters, with pieces of as many rows.
   void set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows = 0);
@@ -191,9 +189,10 @@ class GptGradients {
   void clear();
   View<float> tensor(const ParameterId& id);  // throws Error{not_found}
 
-  // Of the last stack, the decoder where there are two.
-  const StackGradients& stack() const { return stacks_.back(); }
-  const StackGradients& encoder() const { return stacks_.front(); }
+  // Of the only stack; of two, the decoder's where none is named.
+  const StackGradients& stack(StackSite site = StackSite::only) const {
+    return site == StackSite::encoder ? stacks_.front() : stacks_.back();
+  }
   View<float> position_embedding() { return stack().position_embedding; }  // absent: no table
   View<float> unembedding() { return stack().unembedding.weight; }
   View<float> unembedding_bias() { return stack().unembedding.bias; }  // absent: none

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-void prediction_forward(const Stack& stack, const Pass& pass, const GptActivations& activations) {
+void prediction_forward(const Stack& stack, const Pass& pass, const StackActivations& activations) {
   const PredictionActivations& saved = activations.prediction();
   project(pass, activations.final_norm(), stack.parameters.prediction, saved.pre);
   kernels::activation_forward(saved.pre, stack.specification.block.feed_forward.activation,
@@ -14,8 +14,8 @@ void prediction_forward(const Stack& stack, const Pass& pass, const GptActivatio
             saved.out);
 }
 
-void prediction_backward(const Stack& stack, const Pass&, const GptActivations& activations,
-                         const GptActivationGradients& buffers, const StackGradients* gradients) {
+void prediction_backward(const Stack& stack, const Pass&, const StackActivations& activations,
+                         const ActivationGradients& buffers, const StackGradients* gradients) {
   const PredictionActivations& saved = activations.prediction();
   const View<float> d_post = buffers.residual;
   kernels::fill(d_post, 0.0F);  // a norm's backward accumulates

@@ -7,11 +7,11 @@
 namespace heed {
 
 // Fills activations.prediction() from activations.final_norm().
-void prediction_forward(const Stack& stack, const Pass& pass, const GptActivations& activations);
+void prediction_forward(const Stack& stack, const Pass& pass, const StackActivations& activations);
 
 // buffers.norm holds the gradient of prediction().out before the call, and that of final_norm()
 // after it; buffers.residual and buffers.branch are overwritten.
-void prediction_backward(const Stack& stack, const Pass& pass, const GptActivations& activations,
-                         const GptActivationGradients& buffers, const StackGradients* gradients);
+void prediction_backward(const Stack& stack, const Pass& pass, const StackActivations& activations,
+                         const ActivationGradients& buffers, const StackGradients* gradients);
 
 }  // namespace heed

@@ -118,8 +118,8 @@ StackSpecification decoder_of(const PublishedDecoder& row) {
   return stack;
 }
 
-std::vector<GptPreset> make_presets() {
-  std::vector<GptPreset> presets;
+std::vector<ModelPreset> make_presets() {
+  std::vector<ModelPreset> presets;
   for (const Row& row : published) {
     StackSpecification config =
         make_gpt_config(row.layers, row.heads, row.channels, row.context, gpt2_vocabulary);
@@ -160,27 +160,27 @@ std::vector<GptPreset> make_presets() {
 
 }  // namespace
 
-const std::vector<GptPreset>& gpt_presets() {
-  static const std::vector<GptPreset> presets = make_presets();
+const std::vector<ModelPreset>& model_presets() {
+  static const std::vector<ModelPreset> presets = make_presets();
   return presets;
 }
 
-bool is_gpt_preset(std::string_view name) {
-  return std::ranges::any_of(gpt_presets(),
+bool is_model_preset(std::string_view name) {
+  return std::ranges::any_of(model_presets(),
                              [&](const auto& preset) { return preset.name == name; });
 }
 
-const GptPreset& gpt_preset(std::string_view name) {
-  for (const GptPreset& preset : gpt_presets()) {
+const ModelPreset& model_preset(std::string_view name) {
+  for (const ModelPreset& preset : model_presets()) {
     if (preset.name == name) return preset;
   }
   fail(ErrorCode::not_found, "there is no config named '{}'; expected one of {}", name,
-       gpt_preset_names());
+       model_preset_names());
 }
 
-std::string gpt_preset_names() {
+std::string model_preset_names() {
   std::string names;
-  for (const GptPreset& preset : gpt_presets()) {
+  for (const ModelPreset& preset : model_presets()) {
     names += (names.empty() ? "" : ", ") + preset.name;
   }
   return names;

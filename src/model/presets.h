@@ -9,17 +9,17 @@
 
 namespace heed {
 
-struct GptPreset {
+struct ModelPreset {
   std::string name;
   std::string description;
   StackSpecification config;
 };
 
-const std::vector<GptPreset>& gpt_presets();
+const std::vector<ModelPreset>& model_presets();
 
 // Throws Error{not_found} with the known names.
-const GptPreset& gpt_preset(std::string_view name);
-bool is_gpt_preset(std::string_view name);
-std::string gpt_preset_names();  // "gpt2, gpt2-medium, …"
+const ModelPreset& model_preset(std::string_view name);
+bool is_model_preset(std::string_view name);
+std::string model_preset_names();  // "gpt2, gpt2-medium, …"
 
 }  // namespace heed

@@ -185,7 +185,7 @@ void drop_embedding(const Stack& stack, const Pass& pass, View<float> rows) {
 }
 
 void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
-           const GptActivations& activations) {
+           const StackActivations& activations) {
   const StackSchedule& schedule = stack.parameters.schedule;
   const Reading before(schedule, schedule.before());
   const Reading table(schedule,
@@ -204,7 +204,7 @@ void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass
 }
 
 void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
-                    const GptActivations& activations, const GptActivationGradients& buffers,
+                    const StackActivations& activations, const ActivationGradients& buffers,
                     const StackGradients* gradients) {
   View<float> d_rows = buffers.residual;
   drop_embedding(stack, pass, d_rows);
@@ -286,7 +286,7 @@ class DistanceBias {
 };
 
 // The end of the stack: the final norm, its scale, the prediction head.
-void end_forward(const Stack& stack, const Pass& pass, const GptActivations& activations) {
+void end_forward(const Stack& stack, const Pass& pass, const StackActivations& activations) {
   const StackSpecification& specification = stack.specification;
   const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
   if (specification.final_norm) {
@@ -305,8 +305,8 @@ void end_forward(const Stack& stack, const Pass& pass, const GptActivations& act
 
 // From buffers.norm, the gradient of what the unembedding reads, to buffers.residual, that of the
 // end of the stream.
-void end_backward(const Stack& stack, const Pass& pass, const GptActivations& activations,
-                  const GptActivationGradients& buffers, const StackGradients* gradients) {
+void end_backward(const Stack& stack, const Pass& pass, const StackActivations& activations,
+                  const ActivationGradients& buffers, const StackGradients* gradients) {
   const StackSpecification& specification = stack.specification;
   const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
   if (specification.has_unembedding) {
@@ -350,7 +350,7 @@ RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass) {
 }
 
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
-                   const GptActivations& activations) {
+                   const StackActivations& activations) {
   const StackSpecification& specification = stack.specification;
   const Shape expected = pass.is_ragged() ? Shape{pass.rows()} : Shape{pass.batch, pass.positions};
   require_shape(tokens, expected, "tokens");
@@ -431,7 +431,7 @@ LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
 }
 
 void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
-                    const GptActivations& activations, const GptActivationGradients& buffers,
+                    const StackActivations& activations, const ActivationGradients& buffers,
                     const StackGradients* gradients, View<float> d_memory) {
   const StackSpecification& specification = stack.specification;
   require(activations.keep() == Keep::every_block || activations.keep() == Keep::residuals,

@@ -37,7 +37,7 @@ RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass);  // o
 // vocabulary, more positions than the context has, and activations of another shape, and
 // Error{unsupported} for an edit that the stack cannot make.
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
-                   const GptActivations& activations);
+                   const StackActivations& activations);
 
 // logits (M, V) of rows x (M, C) of the end of the stack.
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions);
@@ -61,7 +61,7 @@ LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
 // gradient (N, C) of what the unembedding reads. Gradients of parameters accumulate in `gradients`;
 // null skips them. d_memory (M, C) accumulates the gradient of what cross-attention attends to.
 void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
-                    const GptActivations& activations, const GptActivationGradients& buffers,
+                    const StackActivations& activations, const ActivationGradients& buffers,
                     const StackGradients* gradients, View<float> d_memory = {});
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "model/activations.h"
+#include "model/attention_site.h"
 #include "model/derived_points.h"
 #include "model/parameters.h"
 #include "model/pass.h"
@@ -86,9 +87,6 @@ void position_backward(const LayerPass& at, const AttentionActivations& saved,
 // Queries, keys and values as attention reads them, of `batch` sequences.
 Heads<const float> attention_heads(const AttentionSpecification& attention, std::int64_t batch,
                                    const AttentionActivations& saved);
-
-// What queries attend to: their own sequence, or the result of an encoder.
-enum class AttentionKind { self, cross };
 
 // Attention of these heads, as the description and the pass say: mask, scale, cap, dropout and
 // precision. Queries may be the last ones of the pass, from a multiple of `query_alignment` on.

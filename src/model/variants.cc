@@ -23,14 +23,15 @@ constexpr std::int64_t attending_rows = 512;
 
 }  // namespace
 
-Variants::Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts)
+Variants::Variants(const Transformer& gpt, const StackActivations& base,
+                   std::vector<std::int64_t> firsts)
     : gpt_(gpt),
       base_(base),
       positions_(base.positions()),
       pass_{.batch = 1, .positions = base.positions()},
       firsts_(std::move(firsts)) {
-  require_predicts_next(gpt.config(), "variants of a text");
-  require_sums_to_logits(gpt.config(), "variants of a text");
+  require_predicts_next(gpt.specification(), "variants of a text");
+  require_sums_to_logits(gpt.specification(), "variants of a text");
   require(base.batch() == 1 && base.keep() == Keep::every_block, ErrorCode::invalid_argument,
           "variants need the activations of one sequence with every block kept");
   begins_.push_back(0);
@@ -40,7 +41,7 @@ Variants::Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::
     begins_.push_back(begins_.back() + positions_ - first);
     for (std::int64_t t = first; t < positions_; ++t) row_positions_.push_back(t);
   }
-  const StackSpecification& config = gpt.config();
+  const StackSpecification& config = gpt.specification();
   const AttentionSpecification& attention = config.block.attention;
   const std::int64_t n = rows(), c = config.channels, f = config.feed_forward();
   const std::int64_t a = attention.query_width(), k = attention.key_value_width();
@@ -107,7 +108,7 @@ std::int64_t Variants::attending_end(std::int64_t begin, std::int64_t active) co
 // D): before their first position the base's.
 Heads<const float> Variants::heads_of_variants(std::int64_t layer, std::int64_t begin,
                                                std::int64_t end) {
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   const std::int64_t shared = first(begin), variants = end - begin;
   const AttentionActivations rows = attention_rows(rows_of(begin), rows_of(end));
   if (shared == 0) return attention_heads(attention, variants, rows);
@@ -129,7 +130,7 @@ Heads<const float> Variants::heads_of_variants(std::int64_t layer, std::int64_t 
 // `first_query` on. They are computed from a multiple of query_alignment on, as in the base's pass.
 void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
                       std::int64_t first_query, View<float> mixed) {
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   const std::int64_t aligned = first_query / query_alignment * query_alignment;
   const std::int64_t variants = end - begin, queries = positions_ - aligned;
   const std::int64_t size = attention.head_size, width = attention.query_width();
@@ -170,13 +171,13 @@ void Variants::attend_all(std::int64_t layer, std::int64_t active, std::int64_t 
 void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View<float> stream) {
   const RotaryRows none;
   const LayerPass at = layer_pass(layer, none);
-  const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
+  const bool has_mean = gpt_.specification().block.norm.kind == NormKind::layer;
   for (std::int64_t begin = 0; begin < stream.extent(0); begin += feed_forward_rows) {
     const std::int64_t end = std::min(begin + feed_forward_rows, stream.extent(0));
     const std::int64_t r = end - begin;
     const View<float> norm = first_rows(norm_, r), out = first_rows(branch_out_, r);
     const View<float> some = stream.slice(0, begin, end);
-    normalise(gpt_.config(), read.slice(0, begin, end), at.parameters.norm_2,
+    normalise(gpt_.specification(), read.slice(0, begin, end), at.parameters.norm_2,
               {has_mean ? first_rows(mean_, r) : View<float>(), first_rows(deviation_, r)}, norm);
     feed_forward(at, norm,
                  {.pre = first_rows(neurons_, r),
@@ -193,14 +194,14 @@ void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries qu
   if (rows != rotary_rows_) {
     const auto count = static_cast<std::size_t>(rows);
     const std::vector<std::int64_t> text_lengths(count, positions_);
-    rotary_ = RotaryRows(gpt_.config().block.attention, std::span(row_positions_).first(count),
-                         text_lengths);
+    rotary_ = RotaryRows(gpt_.specification().block.attention,
+                         std::span(row_positions_).first(count), text_lengths);
     rotary_rows_ = rows;
   }
   const LayerPass at = layer_pass(layer, rotary_);
-  const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
+  const bool has_mean = gpt_.specification().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, rows);
-  normalise(gpt_.config(), first_rows(stream_, rows), at.parameters.norm_1,
+  normalise(gpt_.specification(), first_rows(stream_, rows), at.parameters.norm_1,
             {has_mean ? first_rows(mean_, rows) : View<float>(), first_rows(deviation_, rows)},
             norm);
   if (queries == Queries::of_all_positions) {
@@ -214,7 +215,7 @@ void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries qu
 // Leaves the queries of other positions as they are: numbers that nothing reads.
 void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
   const std::int64_t rows = rows_of(active), width = query_key_value_.shape()[1];
-  const std::int64_t queries = gpt_.config().block.attention.query_width();
+  const std::int64_t queries = gpt_.specification().block.attention.query_width();
   const LinearWeights& weights = at.parameters.query_key_value;
   const View<float> heads = first_rows(query_key_value_, rows);
   Tensor<float> keys_values(Shape{rows, width - queries});
@@ -236,7 +237,7 @@ void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
 
 void Variants::run_block(std::int64_t layer, std::int64_t active) {
   if (active == 0) return;
-  if (layer + 1 == gpt_.config().layers) return last_block(layer, active);
+  if (layer + 1 == gpt_.specification().layers) return last_block(layer, active);
   block(layer, active);
 }
 
@@ -248,7 +249,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
   project_heads(layer, active, Queries::of_all_positions);
   attend_all(layer, active, 0, mixed);
   project(pass_, mixed, parameters.projection, out);
-  if (!gpt_.config().is_parallel()) {
+  if (!gpt_.specification().is_parallel()) {
     kernels::add(stream, out, stream);
     return add_feed_forward(layer, stream, stream);
   }
@@ -278,7 +279,7 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
   project(pass_, mixed, parameters.projection, out);
   const View<float> last = gather_last_rows(0, active);
   View<const float> read = last;
-  if (gpt_.config().is_parallel()) {
+  if (gpt_.specification().is_parallel()) {
     const View<float> before = first_rows(last_read_, active);
     kernels::copy(last, before);
     read = before;
@@ -291,15 +292,15 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
 Tensor<float> Variants::logits(std::span<const std::int32_t> tokens) {
   const std::int64_t b = count();
   gather_last_rows(ended_, b);
-  const bool has_mean = gpt_.config().block.norm.kind == NormKind::layer;
+  const bool has_mean = gpt_.specification().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, b);
-  normalise(gpt_.config(), last_rows_, gpt_.parameters().final_norm(),
+  normalise(gpt_.specification(), last_rows_, gpt_.parameters().final_norm(),
             {has_mean ? first_rows(mean_, b) : View<float>(), first_rows(deviation_, b)}, norm);
   return gpt_.project_tokens(norm, tokens, positions_);
 }
 
 Tensor<float> Variants::run(std::int64_t layer) {
-  for (; layer < gpt_.config().layers; ++layer) run_block(layer, count());
+  for (; layer < gpt_.specification().layers; ++layer) run_block(layer, count());
   return logits();
 }
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -15,7 +15,7 @@ class Variants {
   // `base`: activations (1, T) of the sequence, with every block kept; borrowed. Variant v differs
   // from position firsts[v] on. Throws Error{invalid_argument} for other activations and for a
   // position outside the sequence.
-  Variants(const Gpt& gpt, const GptActivations& base, std::vector<std::int64_t> firsts);
+  Variants(const Transformer& gpt, const StackActivations& base, std::vector<std::int64_t> firsts);
 
   // Memory of one row of the matrix, but for the neurons, of which few rows are there at a time.
   static std::int64_t bytes_per_row(const StackSpecification& config);
@@ -64,8 +64,8 @@ class Variants {
     return begins_[static_cast<std::size_t>(variants)];
   }
 
-  const Gpt& gpt_;
-  const GptActivations& base_;
+  const Transformer& gpt_;
+  const StackActivations& base_;
   std::int64_t positions_;  // T
   Pass pass_;               // every row is computed as one of the base's pass
   std::vector<std::int64_t> firsts_;

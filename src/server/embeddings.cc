@@ -20,10 +20,10 @@ TokenPooling read_pooling(const Fields& fields) {
 }
 
 // The final norm's output, of the last token or the mean over all, with length 1.
-std::vector<float> embedding(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
+std::vector<float> embedding(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
                              TokenPooling pooling) {
   const std::int64_t count = std::ssize(tokens);
-  const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, count, Keep::one_block);
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
               activations);
   const View<float> states = activations.final_norm();  // (T, C)
@@ -78,7 +78,7 @@ Reply embed(const Request& request, Context& context) {
   require_field(
       format == "float" || format == "base64", "encoding_format", field_code::invalid_value,
       "encoding_format must be \"float\" or \"base64\", not \"{}\"", format.substr(0, 40));
-  const std::int64_t channels = context.model.gpt.config().channels;
+  const std::int64_t channels = context.model.gpt.specification().channels;
   require_field(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
                 "dimensions", field_code::unsupported,
                 "this model's embeddings have {} dimensions, no other number", channels);

@@ -111,7 +111,7 @@ void add_translations(Router& router, const Context& context) {
 
 void register_service(Router& router, Context& context) {
   register_operation(router, context.metrics);
-  const StackSpecification& config = context.model.gpt.config();
+  const StackSpecification& config = context.model.gpt.specification();
   std::vector<std::string> names{context.name};
   names.insert(names.end(), context.aliases.begin(), context.aliases.end());
   register_models(router, {.names = std::move(names),

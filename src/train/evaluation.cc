@@ -101,7 +101,7 @@ double Evaluator::window_loss(std::int64_t row, const Window& window) const {
   return options_.ring->sum(own);
 }
 
-Evaluation Evaluator::evaluate(const Gpt& gpt, const TokenSequence& data) {
+Evaluation Evaluator::evaluate(const Transformer& gpt, const TokenSequence& data) {
   require(data.size() >= 2, ErrorCode::invalid_argument,
           "the text holds {} tokens; predicting takes at least 2", data.size());
   const std::vector<Window> planned = plan(data);

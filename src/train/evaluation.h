@@ -12,8 +12,8 @@
 
 #include "base/progress.h"
 #include "comm/group.h"
-#include "model/gpt.h"
 #include "model/probe.h"
+#include "model/transformer.h"
 #include "train/settings.h"
 #include "train/token_data.h"
 
@@ -57,7 +57,7 @@ class Evaluator {
   Evaluator(const StackSpecification& config, const EvaluationOptions& options);
 
   // Throws Error{invalid_argument} for fewer than two tokens, Error{interrupted} when stopped.
-  Evaluation evaluate(const Gpt& gpt, const TokenSequence& data);
+  Evaluation evaluate(const Transformer& gpt, const TokenSequence& data);
 
  private:
   // Where a window begins, and which of its targets it scores.

@@ -46,10 +46,10 @@ std::vector<std::string> unwritable_settings(const TrainSettings& settings) {
 
 }  // namespace
 
-Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
-                       const Tokenizer& tokenizer) {
+Transformer model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
+                               const Tokenizer& tokenizer) {
   const std::string from = request.from.string();
-  Gpt gpt = load_gpt(request.from);
+  Transformer gpt = load_transformer(StacksWanted::one, request.from);
   const kernels::WeightFormat stored = gpt.parameters().prepared_format();
   require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}, which cannot be trained: take the model that it was "
@@ -57,8 +57,8 @@ Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& setting
           from, kernels::weight_format_name(stored));
   gpt.set_dropout(settings.model.embedding_dropout, settings.model.attention_dropout,
                   settings.model.residual_dropout);
-  require_writable_dropout({.stacks = {gpt.config()}}, request.from);
-  require(gpt.config() == settings.model, ErrorCode::conflict,
+  require_writable_dropout({.stacks = {gpt.specification()}}, request.from);
+  require(gpt.specification() == settings.model, ErrorCode::conflict,
           "'{}' has another shape than the settings ask for: fine-tuning keeps the shape", from);
   require(tokenizer.vocabulary_size() <= settings.model.vocabulary_size, ErrorCode::corrupt_data,
           "'{}': its tokenizer has {} tokens, its model only {}", from, tokenizer.vocabulary_size(),

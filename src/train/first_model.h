@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "formats/model_files.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
 #include "train/settings.h"
 #include "train/trainer.h"
@@ -14,8 +14,8 @@ namespace heed {
 // The model of request.from. Throws Error{unsupported} for quantised weights, Error{conflict} for a
 // model of another shape than the settings', Error{corrupt_data} for one whose tokenizer has more
 // tokens than it.
-Gpt model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
-                       const Tokenizer& tokenizer);
+Transformer model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
+                               const Tokenizer& tokenizer);
 
 // Task and shape of the model in a directory, without dropout: what fine-tuning keeps.
 void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& settings);

@@ -194,8 +194,8 @@ class LanguageModelTask final : public TrainingTask {
   void prepare_model(bool has_checkpoint) override;
   RunRecord record() const override;
   RunDescription description() const override;
-  GptParameters& parameters() override { return gpt_->parameters(); }
-  GptGradients& gradients() override { return *gradients_; }
+  Parameters& parameters() override { return gpt_->parameters(); }
+  Gradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
   bool has_validation() const override { return validation_.has_value(); }
@@ -203,7 +203,7 @@ class LanguageModelTask final : public TrainingTask {
   std::optional<OrderedJson> measure() const override;
   std::optional<std::string> sample() const override;
   void save_model(const std::filesystem::path& directory) const override {
-    save_gpt(*gpt_, directory, files_);
+    save_transformer(*gpt_, directory, files_);
   }
   void read_along() const override { read_weights(*gpt_, files_); }
 
@@ -232,8 +232,8 @@ class LanguageModelTask final : public TrainingTask {
   SourceFiles files_;  // of the models that are saved
   std::optional<TokenData> training_;
   std::optional<TokenData> validation_;
-  std::optional<Gpt> gpt_;
-  std::optional<GptGradients> gradients_;
+  std::optional<Transformer> gpt_;
+  std::optional<Gradients> gradients_;
   std::optional<TrainingBuffers> buffers_;
   std::optional<BatchReader> batches_;
   std::optional<MaskedBatch> masked_;  // of a masked language model
@@ -303,12 +303,12 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
 // That of request.from or, without one, weights drawn from settings.seed; with a checkpoint, which
 // has the weights, only its shape.
 void LanguageModelTask::make_model(bool has_checkpoint) {
-  std::optional<Gpt> given;
+  std::optional<Transformer> given;
   if (!has_checkpoint && !request_.from.empty()) {
     given = model_to_fine_tune(request_, settings_, *tokenizer_);
   }
   shards_.plan({.stacks = {settings_.model}});
-  gpt_.emplace(settings_.model, shards_.parameter_memory());
+  gpt_.emplace(Architecture{.stacks = {settings_.model}}, shards_.parameter_memory());
   shards_.hold(gpt_->parameters());
   if (given) {
     shards_.copy(std::as_bytes(given->parameters().all()));

@@ -75,8 +75,9 @@ void MaskedBatch::hide(View<const std::int32_t> tokens, View<const std::int32_t>
   }
 }
 
-Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Tokenizer& tokenizer,
-                           const TrainSettings& settings, const EvaluationOptions& options) {
+Evaluation evaluate_masked(const Transformer& gpt, const TokenSequence& data,
+                           const Tokenizer& tokenizer, const TrainSettings& settings,
+                           const EvaluationOptions& options) {
   const std::int64_t length = options.sequence_length;
   // A last window that is not full is left out, unless it is the only one.
   const std::int64_t windows = std::max<std::int64_t>((data.size() - 1) / length, 1);
@@ -86,7 +87,7 @@ Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Toke
   one.batch_size = 1;
   MaskedBatch masked(tokenizer, one);
   const PassShape pass(1, length, options.ring);
-  EvaluationBuffers buffers(gpt.config(), pass.batch, pass.positions);
+  EvaluationBuffers buffers(gpt.specification(), pass.batch, pass.positions);
   buffers.loss.set_stop(options.stop);
   StopProbe stop(options.stop);
   Tensor<std::int32_t> tokens(Shape{1, length}), following(Shape{1, length});

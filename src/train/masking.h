@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 #include "tokenizer/tokenizer.h"
 #include "train/batch_order.h"
@@ -51,7 +51,8 @@ class MaskedBatch {
 // The mean loss of hidden tokens, the same ones in every call, in windows that lie end to end.
 // `options`: batch_size, sequence_length, batches, group and stop. Throws Error{interrupted} when
 // stopped.
-Evaluation evaluate_masked(const Gpt& gpt, const TokenSequence& data, const Tokenizer& tokenizer,
-                           const TrainSettings& settings, const EvaluationOptions& options);
+Evaluation evaluate_masked(const Transformer& gpt, const TokenSequence& data,
+                           const Tokenizer& tokenizer, const TrainSettings& settings,
+                           const EvaluationOptions& options);
 
 }  // namespace heed

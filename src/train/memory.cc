@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/encoder_decoder.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -91,10 +90,10 @@ TrainingMemory training_memory(const TrainSettings& settings, int processes) {
   const std::int64_t positions = is_divided ? place.chunk_length() : settings.sequence();
   const Keep keep = settings.recompute ? Keep::residuals : Keep::every_block;
   const TrainingMemory memory{
-      .activations = GptActivations::bytes_needed(config, batch, positions, keep),
-      .working = GptActivationGradients::bytes_needed(config, batch * positions) +
+      .activations = StackActivations::bytes_needed(config, batch, positions, keep),
+      .working = ActivationGradients::bytes_needed(config, batch * positions) +
                  2 * VocabularyLoss::bytes_needed(config.vocabulary_size, batch * positions) +
-                 GptActivations::bytes_needed(config, batch, positions, Keep::one_block) +
+                 StackActivations::bytes_needed(config, batch, positions, Keep::one_block) +
                  KeyValueRing::bytes_needed(config, settings.batch_size, place)};
   return with_state(memory, settings, {.stacks = {config}}, processes);
 }
@@ -121,8 +120,8 @@ TrainingMemory training_memory(const TrainSettings& settings, const Architecture
   const Keep keep = settings.recompute ? Keep::residuals : Keep::every_block;
   const std::int64_t rows = settings.batch_tokens;  // the most, on either side
   const std::int64_t activations =
-      GptActivations::bytes_needed(architecture.encoder(), 1, rows, keep) +
-      GptActivations::bytes_needed(architecture.decoder(), 1, rows, keep, rows);
+      StackActivations::bytes_needed(architecture.encoder(), 1, rows, keep) +
+      StackActivations::bytes_needed(architecture.decoder(), 1, rows, keep, rows);
   const TrainingMemory memory{
       .activations = activations,
       .working = PairBuffers::bytes_needed(architecture, keep, rows, rows) - activations +

@@ -61,7 +61,7 @@ void Optimizer::add_pieces(const ArenaRange& range, bool decays,
   }
 }
 
-double Optimizer::squared_norm(const GptGradients& gradients) const {
+double Optimizer::squared_norm(const Gradients& gradients) const {
   // Pieces side by side are one run of gradients.
   double sum = 0;
   for (std::size_t i = 0; i < pieces_.size();) {
@@ -74,14 +74,13 @@ double Optimizer::squared_norm(const GptGradients& gradients) const {
   return sum;
 }
 
-double Optimizer::update(std::int64_t step, const GptGradients& gradients,
-                         GptParameters& parameters) {
+double Optimizer::update(std::int64_t step, const Gradients& gradients, Parameters& parameters) {
   const double norm = std::sqrt(squared_norm(gradients));
   update(step, gradients, parameters, {.gradient_norm = norm});
   return norm;
 }
 
-void Optimizer::update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters,
+void Optimizer::update(std::int64_t step, const Gradients& gradients, Parameters& parameters,
                        const UpdateScale& scale) {
   const bool too_long = settings_.clip > 0 && scale.gradient_norm > settings_.clip;
   kernels::AdamWStep<float> update{
@@ -138,8 +137,7 @@ double learning_rate_at(const TrainSettings& settings, std::int64_t step) {
   return settings.min_learning_rate + remaining * (highest - settings.min_learning_rate);
 }
 
-std::vector<PartNorm> gradient_norms(const Architecture& architecture,
-                                     const GptGradients& gradients,
+std::vector<PartNorm> gradient_norms(const Architecture& architecture, const Gradients& gradients,
                                      const std::vector<ArenaRange>& own, Group& group) {
   std::vector<PartNorm> norms;
   std::vector<double> squares;

@@ -21,19 +21,19 @@ class Optimizer {
  public:
   Optimizer(const ArenaLayout& layout, const TrainSettings& settings);
   Optimizer(const StackSpecification& config, const TrainSettings& settings)
-      : Optimizer(gpt_layout(config), settings) {}
+      : Optimizer(parameter_layout({.stacks = {config}}), settings) {}
   // Of the parameters in ascending ranges of the arena only: it has moments of no others.
   Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
             const std::vector<ArenaRange>& own);
 
   // Of its parameters' gradients.
-  double squared_norm(const GptGradients& gradients) const;
+  double squared_norm(const Gradients& gradients) const;
 
   // Updates its parameters. `step` counts from 0.
-  void update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters,
+  void update(std::int64_t step, const Gradients& gradients, Parameters& parameters,
               const UpdateScale& scale);
   // The same for all parameters, by the norm of all gradients, which it returns.
-  double update(std::int64_t step, const GptGradients& gradients, GptParameters& parameters);
+  double update(std::int64_t step, const Gradients& gradients, Parameters& parameters);
 
   // Of its parameters, one range after the other.
   std::span<const float> first_moment() const { return first_moment_.span(); }
@@ -74,8 +74,7 @@ struct PartNorm {
 // "encoder.embedding", "encoder.0", …, "decoder.final". A tied unembedding counts with the
 // embedding. Each process of a group has the gradients of its own ranges, and gets the norms of
 // all.
-std::vector<PartNorm> gradient_norms(const Architecture& architecture,
-                                     const GptGradients& gradients,
+std::vector<PartNorm> gradient_norms(const Architecture& architecture, const Gradients& gradients,
                                      const std::vector<ArenaRange>& own, Group& group);
 
 }  // namespace heed

@@ -105,7 +105,7 @@ PairData::PairData(const PairText& text, PairRange range, const TranslationToken
 
 PairData::Side PairData::make_side(const PairText& text, PairRange range, PairSide side,
                                    const Tokenizer& tokenizer, const TokenizeOptions& options) {
-  Texts lines;
+  TextViews lines;
   for (std::int64_t pair = range.begin; pair < range.end; ++pair) {
     lines.push_back(text.line(side, pair));
   }

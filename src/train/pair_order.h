@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 #include "train/batch_order.h"
 #include "train/pair_data.h"
 
@@ -47,7 +47,7 @@ class PairOrder {
   PairBatches batches_;
 };
 
-// A batch of pairs in memory, as EncoderDecoder takes it: sequences one below the other, without
+// A batch of pairs in memory, as Transformer takes it: sequences one below the other, without
 // padding.
 class PairRows {
  public:

@@ -10,8 +10,8 @@
 #include "formats/model_files.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
-#include "model/encoder_decoder.h"
 #include "model/parameter_count.h"
+#include "model/transformer.h"
 #include "scoring/bleu.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/train_byte_pair.h"
@@ -44,7 +44,7 @@ std::vector<std::int64_t> by_length(const PairData& data) {
 
 // The mean loss of target tokens, their ends included, without label smoothing; its error is from
 // the spread between sentences. Throws Error{interrupted} when stopped.
-Evaluation evaluate_pairs(const EncoderDecoder& model, const PairData& data,
+Evaluation evaluate_pairs(const Transformer& model, const PairData& data,
                           const PairEvaluationOptions& options) {
   const PairBatches batches = cut_batches(data, by_length(data), options.batch_tokens);
   const std::int64_t wanted =
@@ -92,10 +92,10 @@ Architecture translator_architecture(const TrainSettings& settings,
 
 // That of a directory, with the dropout of `settings`. Throws Error{unsupported} for quantised
 // weights and Error{corrupt_data} for a tokenizer with more tokens than the model.
-EncoderDecoder translator_to_fine_tune(const std::filesystem::path& from,
-                                       const TrainSettings& settings,
-                                       const TranslationTokenizers& tokenizers) {
-  EncoderDecoder model = load_encoder_decoder(from);
+Transformer translator_to_fine_tune(const std::filesystem::path& from,
+                                    const TrainSettings& settings,
+                                    const TranslationTokenizers& tokenizers) {
+  Transformer model = load_transformer(StacksWanted::two, from);
   const kernels::WeightFormat stored = model.parameters().prepared_format();
   require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}, which cannot be trained: take the model that it was "
@@ -143,8 +143,8 @@ class PairTask final : public TrainingTask {
   void prepare_model(bool has_checkpoint) override;
   RunRecord record() const override;
   RunDescription description() const override;
-  GptParameters& parameters() override { return model_->parameters(); }
-  GptGradients& gradients() override { return *gradients_; }
+  Parameters& parameters() override { return model_->parameters(); }
+  Gradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
   bool has_validation() const override { return validation_.has_value(); }
@@ -152,7 +152,7 @@ class PairTask final : public TrainingTask {
   std::optional<OrderedJson> measure() const override;
   std::optional<std::string> sample() const override { return std::nullopt; }
   void save_model(const std::filesystem::path& directory) const override {
-    save_encoder_decoder(*model_, directory, files_);
+    save_transformer(*model_, directory, files_);
   }
   void read_along() const override { read_weights(*model_, files_); }
 
@@ -177,8 +177,8 @@ class PairTask final : public TrainingTask {
   SourceFiles files_;  // of the models that are saved
   std::optional<PairData> training_;
   std::optional<PairData> validation_;
-  std::optional<EncoderDecoder> model_;
-  std::optional<GptGradients> gradients_;
+  std::optional<Transformer> model_;
+  std::optional<Gradients> gradients_;
   std::optional<PairBuffers> buffers_;
   std::optional<PairOrder> order_;
   std::vector<PairShare> parts_;  // of a step
@@ -278,7 +278,7 @@ void PairTask::require_lengths(const PairData& data) const {
 }
 
 void PairTask::make_model(bool has_checkpoint) {
-  std::optional<EncoderDecoder> given;
+  std::optional<Transformer> given;
   if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizers_.target->vocabulary_size();
     settings_.model.end_of_text = tokenizers_.target->end_of_text().value_or(-1);

@@ -119,7 +119,7 @@ TrainSettings embedded_translator_run() {
 // BERT's head and mask on nanoGPT's small shape.
 TrainSettings masked_run() {
   TrainSettings settings = character_run({});
-  settings.model = gpt_preset("shakespeare-char-cpu").config;
+  settings.model = model_preset("shakespeare-char-cpu").config;
   settings.task = Task::masked;
   settings.tokenizer = "bpe";
   settings.model.vocabulary_size = 2000;
@@ -158,11 +158,11 @@ const RunPreset* find_run_preset(std::string_view name) {
 
 TrainSettings settings_of_preset(std::string_view name) {
   if (const RunPreset* const preset = find_run_preset(name)) return preset->settings();
-  require(is_gpt_preset(name), ErrorCode::not_found,
+  require(is_model_preset(name), ErrorCode::not_found,
           "there is no config named '{}'; expected one of {}, {}", name, run_preset_names(),
-          gpt_preset_names());
+          model_preset_names());
   TrainSettings settings;
-  settings.model = gpt_preset(name).config;
+  settings.model = model_preset(name).config;
   if (name == "shakespeare-char-cpu") {
     settings = character_run(settings);
     settings.steps = 2000;

@@ -271,7 +271,7 @@ PlannedStep planned_step(const TrainSettings& settings, const Cluster& cluster,
                        .cluster = cluster,
                        .distribution = distribution,
                        .rates = rates,
-                       .numbers = as_double(gpt_layout(settings.model).size()),
+                       .numbers = as_double(parameter_layout({.stacks = {settings.model}}).size()),
                        .processes = as_double(cluster.processes()),
                        .passes = as_double(settings.accumulation),
                        .own_tokens = as_double(own_sequences(settings, cluster, distribution)) *

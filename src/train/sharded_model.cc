@@ -73,7 +73,7 @@ std::vector<ArenaRange> ShardedModel::own_ranges() const {
   return {{0, parameters_->all().size()}};
 }
 
-void ShardedModel::hold(GptParameters& parameters) {
+void ShardedModel::hold(Parameters& parameters) {
   parameters_ = &parameters;
   if (group_.is_alone()) return;
   parameters.set_schedule(this, piece_rows_);
@@ -82,7 +82,7 @@ void ShardedModel::hold(GptParameters& parameters) {
   for (Held& part : parts_) part.is_here = false;
 }
 
-void ShardedModel::hold(GptGradients& gradients) {
+void ShardedModel::hold(Gradients& gradients) {
   gradients_ = &gradients;
   if (group_.is_alone()) return;
   gradients.set_schedule(this, piece_rows_);

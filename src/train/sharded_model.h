@@ -37,9 +37,9 @@ class ShardedModel final : public ParameterSchedule {
   bool runs_together() const { return stage_ == 3; }
 
   // Takes charge of them: they are made with the memory above, and stay where they are.
-  void hold(GptParameters& parameters);
-  void hold(GptGradients& gradients);
-  // Of the parameters that this process has: as GptParameters::initialize, or those of a model.
+  void hold(Parameters& parameters);
+  void hold(Gradients& gradients);
+  // Of the parameters that this process has: as Parameters::initialize, or those of a model.
   void initialize(std::uint64_t seed);
   void copy(std::span<const std::byte> whole);
   std::size_t size() const { return parameters_->all().size(); }  // of the arena
@@ -131,8 +131,8 @@ class ShardedModel final : public ParameterSchedule {
   Wire wire_ = Wire::f32;
   std::optional<Shards> shards_;
   std::vector<Held> parts_;
-  GptParameters* parameters_ = nullptr;
-  GptGradients* gradients_ = nullptr;
+  Parameters* parameters_ = nullptr;
+  Gradients* gradients_ = nullptr;
   Pass pass_ = Pass::last;
   std::deque<Held*> summing_;  // parts whose sums are under way, in the order they began
   // What was read of late, and how often the last part had been read in that pass.

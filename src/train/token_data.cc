@@ -233,7 +233,7 @@ void TokenData::read(std::int64_t begin, std::span<std::int32_t> out) const {
   }
 }
 
-TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
+TokenData tokenize_texts(const Tokenizer& tokenizer, const TextViews& texts,
                          const TokenizeOptions& options) {
   Progress progress{.what = "tokenizing"};
   TextHash hash;
@@ -253,7 +253,7 @@ TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
   });
 }
 
-TokenData tokenize_lines(const Tokenizer& tokenizer, const Texts& lines,
+TokenData tokenize_lines(const Tokenizer& tokenizer, const TextViews& lines,
                          const TokenizeOptions& options) {
   const auto end = tokenizer.end_of_text();
   require(end.has_value(), ErrorCode::invalid_argument,
@@ -282,7 +282,7 @@ TokenData tokenize_lines(const Tokenizer& tokenizer, const Texts& lines,
 
 std::filesystem::path default_token_cache() { return cache_directory("tokens"); }
 
-SplitTexts split_texts(const Texts& texts, double fraction) {
+SplitTexts split_texts(const TextViews& texts, double fraction) {
   std::size_t total = 0;
   for (const std::string_view text : texts) total += text.size();
   auto position = static_cast<std::size_t>((1.0 - fraction) * static_cast<double>(total));

@@ -82,8 +82,8 @@ class TokenData : public TokenSequence {
   std::vector<std::int64_t> starts_;  // first token of each shard, and the end
 };
 
-// Texts in their order. Borrowed: mapped files or strings that outlive the call.
-using Texts = std::vector<std::string_view>;
+// TextViews in their order. Borrowed: mapped files or strings that outlive the call.
+using TextViews = std::vector<std::string_view>;
 
 struct TokenizeOptions {
   std::filesystem::path cache;  // directory of the shards; empty: none, as default_token_cache()
@@ -93,17 +93,17 @@ struct TokenizeOptions {
   std::function<void(const std::string&)> notice;
 };
 
-// The texts' tokens, from the cache if present. Texts are separated by the tokenizer's end-of-text
-// token, if it has one; <|endoftext|> inside a text means that token too. Throws Error{interrupted}
-// when stopped.
-TokenData tokenize_texts(const Tokenizer& tokenizer, const Texts& texts,
+// The texts' tokens, from the cache if present. TextViews are separated by the tokenizer's
+// end-of-text token, if it has one; <|endoftext|> inside a text means that token too. Throws
+// Error{interrupted} when stopped.
+TokenData tokenize_texts(const Tokenizer& tokenizer, const TextViews& texts,
                          const TokenizeOptions& options);
 
 // The tokens of lines, each behind those that the tokenizer's template puts before a text and
 // followed by its end of text, which no line holds otherwise: strings such as </s> in a line are
 // plain text. Throws Error{invalid_argument} for a tokenizer
 // without an end of text, and Error{interrupted} when stopped.
-TokenData tokenize_lines(const Tokenizer& tokenizer, const Texts& lines,
+TokenData tokenize_lines(const Tokenizer& tokenizer, const TextViews& lines,
                          const TokenizeOptions& options);
 
 // $HEED_CACHE/tokens, else $XDG_CACHE_HOME/heed/tokens, else $HOME/.cache/heed/tokens; empty if
@@ -114,10 +114,10 @@ std::filesystem::path default_token_cache();
 // Splits the concatenated texts before the last `fraction` of their bytes: at the end of a document
 // where documents are marked, else between two characters.
 struct SplitTexts {
-  Texts training;
-  Texts validation;
+  TextViews training;
+  TextViews validation;
 };
-SplitTexts split_texts(const Texts& texts, double fraction);
+SplitTexts split_texts(const TextViews& texts, double fraction);
 
 // The beginning of each document, at the end-of-text token that ends the previous one so that its
 // first token is predicted too, and every sequence_length tokens within it, so that long documents

@@ -13,8 +13,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "comm/group.h"
-#include "model/encoder_decoder.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
 #include "train/evaluation.h"
 #include "train/memory.h"
@@ -115,14 +114,14 @@ struct TrainRequest {
   std::function<PassHooks(const Architecture&)> hooks{};
   // Measures the model at every evaluation, as settings.measure asks; its members become a line of
   // metrics.jsonl. Empty: nothing is measured. Both may throw Error{interrupted} when stopped.
-  std::function<OrderedJson(const Gpt&, const Tokenizer&)> measure;
+  std::function<OrderedJson(const Transformer&, const Tokenizer&)> measure;
   // Translates sources, for Measure::bleu. May throw Error{interrupted} when stopped.
-  std::function<std::vector<std::string>(const EncoderDecoder&, const TranslationTokenizers&,
+  std::function<std::vector<std::string>(const Transformer&, const TranslationTokenizers&,
                                          std::span<const std::string> sources,
                                          const TrainSettings&)>
       translate{};
   // Generates a sample of the model's text; empty: no samples.
-  std::function<std::string(const Gpt&, const Tokenizer&)> sample;
+  std::function<std::string(const Transformer&, const Tokenizer&)> sample;
   // The processes that train together, each with the same request; null: this one alone. The first
   // evaluates, measures, samples, writes the directory and tells its observer.
   Group* group = nullptr;

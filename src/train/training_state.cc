@@ -172,7 +172,7 @@ std::span<const std::byte> float_bytes(const SafetensorsFile& file, const char* 
 // Parameters at the `own` ranges, and the optimizer's moments. Throws Error{corrupt_data} when the
 // file does not fit the parameters.
 RunPosition load_earlier_state(const std::filesystem::path& path, std::span<const ArenaRange> own,
-                               GptParameters& parameters, Optimizer& optimizer) {
+                               Parameters& parameters, Optimizer& optimizer) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::size_t size = parameters.all().size();
   const auto values = float_bytes(file, parameters_name, size);
@@ -292,7 +292,7 @@ void write_checkpoint(const std::filesystem::path& directory, Group& group,
 }
 
 RunPosition load_training_state(const std::filesystem::path& directory, const Group& group,
-                                std::span<const ArenaRange> own, GptParameters& parameters,
+                                std::span<const ArenaRange> own, Parameters& parameters,
                                 Optimizer& optimizer) {
   const std::filesystem::path file = manifest_file(directory);
   if (file == earlier_file(directory)) {

@@ -129,7 +129,7 @@ void write_checkpoint(const std::filesystem::path& directory, Group& group,
 // shards' hashes each process of the group checks a part. Throws Error{corrupt_data} or
 // Error{not_found}, naming the file, for a shard that is missing, damaged or of another checkpoint.
 RunPosition load_training_state(const std::filesystem::path& directory, const Group& group,
-                                std::span<const ArenaRange> own, GptParameters& parameters,
+                                std::span<const ArenaRange> own, Parameters& parameters,
                                 Optimizer& optimizer);
 
 // Its position alone. Throws Error{corrupt_data} when it has none.

@@ -47,8 +47,8 @@ class TrainingTask {
   // Likewise of texts, parameters and memory.
   virtual RunDescription description() const = 0;
 
-  virtual GptParameters& parameters() = 0;
-  virtual GptGradients& gradients() = 0;
+  virtual Parameters& parameters() = 0;
+  virtual Gradients& gradients() = 0;
   virtual double flops_per_token() const = 0;  // of training
 
   // Fills gradients() with those of step `step` (from 0), of the batches at `position`, which moves

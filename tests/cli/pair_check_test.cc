@@ -25,13 +25,13 @@ class PairCheckCommand : public ::testing::Test {
     const TranslationTokenizers tokenizers = testing::small_joint_vocabulary();
     Architecture architecture = testing::small_translator(tokenizers).architecture();
     for (StackSpecification& stack : architecture.stacks) stack.context = 512;
-    EncoderDecoder model(architecture);
+    Transformer model(architecture);
     model.parameters().initialize(5);
     std::vector<CompanionFile> files;
     for (const TokenizerFile& file : tokenizers.source->files()) {
       files.push_back({file.name, file.content});
     }
-    save_encoder_decoder(model, *directory_ / "small", files);
+    save_transformer(model, *directory_ / "small", files);
   }
   static void TearDownTestSuite() { delete directory_; }
 

@@ -39,8 +39,8 @@ class PairCommands : public ::testing::Test {
       stack.end_of_text = 0;
     }
     architecture.decoder_start = 1;
-    save_encoder_decoder(testing::toy_translator(architecture), *directory_ / "toy",
-                         {{{tokenizer_file_name, tokenizer->to_json()}}});
+    save_transformer(testing::toy_translator(architecture), *directory_ / "toy",
+                     {{{tokenizer_file_name, tokenizer->to_json()}}});
   }
   static void TearDownTestSuite() { delete directory_; }
 
@@ -63,7 +63,8 @@ TEST_F(PairCommands, AttendSaysWhatThePassHas) {
   for (const char* const kind : {"encoder", "decoder", "cross"}) {
     const Json head =
         json_of(fmt::format("attend --json --kind {} --layer 1 --head 2 {}", kind, texts()));
-    const Tensor<float> plane = PairAttention(pass).pattern(*pair_attention_kind(kind), 1, 2);
+    const Tensor<float> plane =
+        PairAttention(pass).pattern(*site_named(kind, pass.architecture()), 1, 2);
     ASSERT_EQ(head["pattern"].size(), static_cast<std::size_t>(plane.shape()[0])) << kind;
     for (std::int64_t t = 0; t < plane.shape()[0]; ++t) {
       for (std::int64_t s = 0; s < plane.shape()[1]; ++s) {

@@ -26,7 +26,7 @@ using kernels::WeightFormat;
 constexpr double parameters = 124439808, projection = 38597376, positions_table = 786432;
 constexpr double inside = parameters - projection - positions_table;
 
-const StackSpecification& gpt2() { return gpt_preset("gpt2").config; }
+const StackSpecification& gpt2() { return model_preset("gpt2").config; }
 
 TEST(BenchmarkCost, CountsTraining) {
   const WorkCost cost = training_step_cost(gpt2(), 4, 1024);

@@ -158,10 +158,10 @@ TEST_F(FacadeTest, DescribesAnyFamily) {
   config.block.attention.rotary.base = 500000;
   config.block.feed_forward = {
       .width = 80, .activation = Activation::silu, .gated = true, .bias = false};
-  Gpt llama(config);
+  Transformer llama({.stacks = {config}});
   llama.parameters().initialize(1);
   const testing::ScratchDirectory scratch;
-  save_gpt(llama, scratch.path());
+  save_transformer(llama, scratch.path());
   const Model other = Model::load(scratch.path());
   const ModelArchitecture found = other.architecture();
   EXPECT_EQ(found.positions, "rotary");

@@ -84,7 +84,7 @@ TEST_F(ModelTest, SaysWhatIsWrong) {
 
 TEST_F(ModelTest, WithoutATokenizerThereAreStillTokens) {
   const testing::ScratchDirectory bare;
-  save_gpt(testing::small_gpt(30), bare.path());
+  save_transformer(testing::small_gpt(30), bare.path());
   const Model plain = Model::load(bare.path());
   EXPECT_FALSE(plain.has_tokenizer());
   EXPECT_THROW(plain.encode("text"), Error);
@@ -94,8 +94,9 @@ TEST_F(ModelTest, WithoutATokenizerThereAreStillTokens) {
 TEST_F(ModelTest, AModelInMemoryIsTheModelOnDisk) {
   const MappedFile config(directory_->path() / config_file_name);
   const MappedFile weights(directory_->path() / weights_file_name);
-  const Gpt in_memory = load_gpt(GptBytes{"memory", config.text(), weights.bytes()});
-  const Gpt on_disk = load_gpt(directory_->path());
+  const Transformer in_memory =
+      load_transformer(StacksWanted::one, ModelBytes{"memory", config.text(), weights.bytes()});
+  const Transformer on_disk = load_transformer(StacksWanted::one, directory_->path());
   EXPECT_TRUE(std::ranges::equal(in_memory.parameters().all(), on_disk.parameters().all()));
 }
 

@@ -214,7 +214,7 @@ TEST_F(PullModel, TakesTranslatorsByTheirName) {
   for (const TokenizerFile& file : tokenizers.source->files()) {
     files.push_back({file.name, file.content});
   }
-  save_encoder_decoder(testing::small_translator(tokenizers), published.path(), files);
+  save_transformer(testing::small_translator(tokenizers), published.path(), files);
   server_.clear_files();
   for (const char* other : files_of_others) server_.set_file(other, "nothing for heed");
   server_.set_files(published.path());

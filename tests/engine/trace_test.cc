@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 const std::vector<std::int32_t> tokens{3, 17, 4, 11, 5, 3, 9};
 
 std::string refusal(const TraceRequest& request) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   try {
     trace_prompt(gpt, tokens, request);
   } catch (const Error& error) {
@@ -33,7 +33,7 @@ std::string refusal(const TraceRequest& request) {
 }
 
 TEST(Trace, HoldsThePartThatWasAskedFor) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   const Trace whole = trace_prompt(gpt, tokens, {.points = {"*"}});
   EXPECT_EQ(whole.arrays.size(), 6U + 2U * 23U);
   const Trace part = trace_prompt(gpt, tokens,
@@ -69,7 +69,7 @@ TEST(Trace, HoldsThePartThatWasAskedFor) {
 }
 
 TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   const TraceRequest request{.points = {"*"}, .positions = {1, 4, 7, 9}};
   const Trace grown = trace_generation(gpt, std::span(tokens).first(5), 5, request);
   // The text that was generated, read again in one pass.
@@ -77,7 +77,7 @@ TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
   for (int i = 0; i < 5; ++i) {
     Tensor<float> logits(Shape{1, 20});
     const auto positions = std::ssize(text);
-    const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+    const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
     gpt.forward({text.data(), {1, positions}}, {.positions = positions}, activations);
     gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
     text.push_back(
@@ -105,10 +105,10 @@ TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
 }
 
 TEST(Trace, AGenerationThatEndsEarlyIsCutWhereItEnded) {
-  const Gpt gpt = testing::small_gpt(20);
-  ActivationTrace probe(gpt.config(),
+  const Transformer gpt = testing::small_gpt(20);
+  ActivationTrace probe(gpt.specification(),
                         {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2, 6}}, 1, 7);
-  const GptActivations activations(gpt.config(), 1, 4, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, 4, Keep::one_block);
   gpt.forward({tokens.data(), {1, 4}}, {.positions = 4, .probe = &probe}, activations);
   const Trace cut = probe.take();
   const Trace whole = trace_prompt(gpt, std::span(tokens).first(4),
@@ -121,7 +121,7 @@ TEST(Trace, AGenerationThatEndsEarlyIsCutWhereItEnded) {
 }
 
 TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
-  Gpt gpt = testing::small_gpt(20);
+  Transformer gpt = testing::small_gpt(20);
   const GradientTarget target{
       {{.position = -1, .token = 7}, {.position = -1, .token = 2, .weight = -1}}};
   const Trace trace =
@@ -131,7 +131,7 @@ TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
   const std::vector<float>& gradient = trace.at("hook_embed_grad").values;
 
   const auto difference = [&] {
-    const GptActivations activations(gpt.config(), 1, 7, Keep::one_block);
+    const StackActivations activations(gpt.specification(), 1, 7, Keep::one_block);
     gpt.forward({tokens.data(), {1, 7}}, {.positions = 7}, activations);
     Tensor<float> logits(Shape{1, 20});
     gpt.project(activations.final_norm().slice(0, 6, 7), logits);
@@ -153,7 +153,7 @@ TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
 }
 
 TEST(Trace, RefusesGradientsOfWhatIsNotThere) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   const TraceRequest request{.points = {"embed_grad"}};
   EXPECT_THROW(trace_prompt(gpt, tokens, request, {{{.position = 0, .token = 20}}}), Error);
   EXPECT_THROW(trace_prompt(gpt, tokens, request, {{{.position = 7, .token = 1}}}), Error);
@@ -162,7 +162,7 @@ TEST(Trace, RefusesGradientsOfWhatIsNotThere) {
 }
 
 TEST(Trace, GradientsOfTheLossAreThoseOfAStep) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   const TraceRequest request{.points = {"*_grad", "resid_mid"}};
   const Trace prompt = trace_prompt(gpt, tokens, request);
   std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
@@ -194,7 +194,7 @@ TEST(Trace, RefusesWhatItDoesNotKnow) {
 
 TEST(Trace, RefusesWhatExceedsItsBudgetWithTheSizeThatItNeeds) {
   // 2 layers of 7 positions of 24 channels: 1344 bytes
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   EXPECT_EQ(trace_prompt(gpt, tokens, {.points = {"resid_pre"}, .budget = 1344}).arrays.size(), 2U);
   EXPECT_THAT(refusal({.points = {"resid_pre"}, .budget = 1343}),
               HasSubstr("needs 1344 bytes, more than its budget of 1343 bytes"));
@@ -203,7 +203,7 @@ TEST(Trace, RefusesWhatExceedsItsBudgetWithTheSizeThatItNeeds) {
 // What a point needs beyond the part that is kept counts too: 4 bytes for each of 7 positions, 3
 // heads and 24 channels, or 20 tokens of the vocabulary.
 TEST(Trace, CountsWhatAPointNeedsWhileItIsComputed) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   EXPECT_THAT(refusal({.points = {"result1"}, .heads = {0}, .positions = {6}, .budget = 2111}),
               HasSubstr("needs 2112 bytes"));
   EXPECT_THAT(refusal({.points = {"logits"}, .positions = {6}, .budget = 639}),
@@ -211,7 +211,7 @@ TEST(Trace, CountsWhatAPointNeedsWhileItIsComputed) {
 }
 
 TEST(Trace, TakesPartsOfTheStreamHeadByHead) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   const Trace trace = trace_prompt(gpt, tokens,
                                    {.points = {"q_input1", "mlp_in0", "result0", "result0_grad"},
                                     .heads = {2},
@@ -227,7 +227,7 @@ TEST(Trace, TakesPartsOfTheStreamHeadByHead) {
 
 // Of a logit, the gradient is its weight; of the loss, probabilities less the token that came.
 TEST(Trace, TakesTheGradientOfLogits) {
-  const Gpt gpt = testing::small_gpt(20);
+  const Transformer gpt = testing::small_gpt(20);
   const Trace of_logit = trace_prompt(gpt, tokens, {.points = {"logits_grad"}},
                                       {{{.position = 3, .token = 5, .weight = -2}}});
   const Trace of_loss = trace_prompt(gpt, tokens, {.points = {"logits", "logits_grad"}});

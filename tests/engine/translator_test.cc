@@ -32,7 +32,7 @@ TEST_F(TranslatorTest, TranslatesAsTheModelInMemory) {
   const std::vector<std::string> texts{"the dog sees", "a bird"};
   const auto found = translator.translate(texts, {.beams = 4, .n_best = 3});
   const TranslationTokenizers tokenizers = testing::small_joint_vocabulary();
-  const EncoderDecoder model = testing::small_translator(tokenizers);
+  const Transformer model = testing::small_translator(tokenizers);
   SourceTokens sources;
   for (const std::string& text : texts) {
     sources.add(encode_source(model.architecture(), *tokenizers.source, text, "text"));

@@ -42,7 +42,7 @@ class Family : public ::testing::TestWithParam<Case> {
  protected:
   Family()
       : directory_(families() / GetParam().family),
-        gpt_(load_gpt(directory_)),
+        gpt_(load_transformer(StacksWanted::one, directory_)),
         file_(SafetensorsFile::open(directory_ / "golden.safetensors")),
         tokens_(testing::exact<std::int32_t>(file_, "tokens")),
         targets_(testing::exact<std::int32_t>(file_, "targets")) {
@@ -52,7 +52,7 @@ class Family : public ::testing::TestWithParam<Case> {
 
   std::int64_t batch() const { return tokens_.shape()[0]; }
   std::int64_t positions() const { return tokens_.shape()[1]; }
-  const StackSpecification& stack() const { return gpt_.config(); }
+  const StackSpecification& stack() const { return gpt_.specification(); }
 
   Tensor<float> floats(const std::string& name) const {
     Tensor<float> values(file_.find(name)->shape);
@@ -60,16 +60,16 @@ class Family : public ::testing::TestWithParam<Case> {
     return values;
   }
 
-  Tensor<float> logits_of(const Gpt& gpt, const Pass& pass) const {
-    const GptActivations activations(gpt.config(), batch(), positions(), Keep::one_block);
+  Tensor<float> logits_of(const Transformer& gpt, const Pass& pass) const {
+    const StackActivations activations(gpt.specification(), batch(), positions(), Keep::one_block);
     gpt.forward(tokens_, pass, activations);
-    Tensor<float> logits(Shape{batch() * positions(), gpt.config().vocabulary_size});
+    Tensor<float> logits(Shape{batch() * positions(), gpt.specification().vocabulary_size});
     gpt.project(activations.final_norm(), logits);
     return logits;
   }
 
   std::filesystem::path directory_;
-  Gpt gpt_;
+  Transformer gpt_;
   SafetensorsFile file_;
   Tensor<std::int32_t> tokens_;
   Tensor<std::int32_t> targets_;
@@ -96,14 +96,14 @@ TEST_P(Family, LogitsAndPointsAgree) {
 
 TEST_P(Family, LossAndGradientsAgree) {
   TrainingBuffers buffers(stack(), batch(), positions());
-  GptGradients gradients(stack());
+  Gradients gradients({.stacks = {stack()}});
   const auto counted = std::ranges::count_if(
       targets_.span(), [](std::int32_t target) { return target != kernels::ignored_target; });
   const LossSum loss = gpt_.loss_and_gradients(
       tokens_, targets_, {.scale = 1.0F / static_cast<float>(counted)}, buffers, gradients);
   const double expected_loss = testing::exact<double>(file_, "loss")[0];
   EXPECT_NEAR(loss.mean(), expected_loss, 1e-5 * expected_loss);
-  const GptParameters expected = testing::golden_gradients(file_, {.stacks = {stack()}});
+  const Parameters expected = testing::golden_gradients(file_, {.stacks = {stack()}});
   for (const Parameter& parameter : gpt_.parameters().list()) {
     EXPECT_LE(
         relative_error(gradients.tensor(parameter.id).span(), expected.tensor(parameter.id).span()),
@@ -118,7 +118,7 @@ TEST_P(Family, CachedDecodingIsTheWholePass) {
   const std::int64_t v = stack().vocabulary_size;
   for (std::int64_t b = 0; b < batch(); ++b) {
     KeyValueCache cache(stack(), 1, positions());
-    const GptActivations step(stack(), 1, 1, Keep::one_block);
+    const StackActivations step(stack(), 1, 1, Keep::one_block);
     std::vector<float> logits;
     for (std::int64_t t = 0; t < positions(); ++t) {
       gpt_.forward(View<const std::int32_t>(&tokens_.view()(b, t), {1, 1}),
@@ -144,7 +144,7 @@ TEST_P(Family, TrainsAsPyTorchDoesForAHundredSteps) {
   const std::int64_t sequences = tokens.shape()[1], length = tokens.shape()[2] - 1;
   Tensor<std::int32_t> inputs(Shape{sequences, length}), targets(inputs.shape());
   TrainingBuffers buffers(stack(), sequences, length);
-  GptGradients gradients(stack());
+  Gradients gradients({.stacks = {stack()}});
   GoldenSteps steps(gpt_.parameters());
   double worst = 0;
   for (std::int64_t step = 0; step < expected.size(); ++step) {
@@ -170,10 +170,10 @@ TEST_P(Family, IsReadAsItWasWritten) {
   const Pass pass{.batch = batch(), .positions = positions()};
   for (const auto format : {kernels::WeightFormat::f32, kernels::WeightFormat::bf16,
                             kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-    save_gpt(gpt_, scratch.path(), {}, format);
-    const Gpt loaded = load_gpt(scratch.path());
-    EXPECT_EQ(loaded.config(), stack());
-    Gpt prepared = load_gpt(directory_);
+    save_transformer(gpt_, scratch.path(), {}, format);
+    const Transformer loaded = load_transformer(StacksWanted::one, scratch.path());
+    EXPECT_EQ(loaded.specification(), stack());
+    Transformer prepared = load_transformer(StacksWanted::one, directory_);
     prepared.parameters().prepare(format);
     EXPECT_TRUE(testing::same_bits(logits_of(loaded, pass), logits_of(prepared, pass)))
         << kernels::weight_format_name(format);

@@ -33,7 +33,7 @@ class HostileQuantised : public ::testing::TestWithParam<WeightFormat> {
  protected:
   HostileQuantised() {
     const testing::TemporaryDirectory directory;
-    save_gpt(testing::random_gpt(hostile_config(), 3), directory.path(), {}, GetParam());
+    save_transformer(testing::random_gpt(hostile_config(), 3), directory.path(), {}, GetParam());
     config_ = read_text_file(directory.path() / config_file_name);
     file_ = read_text_file(directory.path() / weights_file_name);
     std::uint64_t length = 0;
@@ -54,7 +54,8 @@ class HostileQuantised : public ::testing::TestWithParam<WeightFormat> {
   // Whether the file is loaded; then the model must compute.
   bool loads(const std::string& file) const {
     try {
-      const Gpt gpt = load_gpt(GptBytes{"damaged", config_, std::as_bytes(std::span(file))});
+      const Transformer gpt = load_transformer(
+          StacksWanted::one, ModelBytes{"damaged", config_, std::as_bytes(std::span(file))});
       constexpr std::int32_t tokens[] = {3, 1, 11};
       EXPECT_EQ(testing::full_logits(gpt, tokens).shape(), (Shape{3, 12}));
       return true;

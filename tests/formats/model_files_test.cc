@@ -42,8 +42,8 @@ StackSpecification bias_free_config() {
 }
 
 // Gains and biases differ too, so that mixing them up shows.
-Gpt distinct_gpt(const StackSpecification& config, std::uint64_t seed = 3) {
-  Gpt gpt(config);
+Transformer distinct_gpt(const StackSpecification& config, std::uint64_t seed = 3) {
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(seed);
   for (const Parameter& parameter : gpt.parameters().list()) {
     float value = 0.5F;
@@ -96,10 +96,10 @@ void write_tensors(const std::filesystem::path& file, const std::vector<StoredTe
 }
 
 // A saved model whose file a test may change before it is read.
-class GptFiles : public ::testing::Test {
+class ModelFiles : public ::testing::Test {
  protected:
-  void save(const Gpt& gpt) {
-    save_gpt(gpt, directory_.path());
+  void save(const Transformer& gpt) {
+    save_transformer(gpt, directory_.path());
     tensors_ = stored_tensors(directory_.path());
   }
 
@@ -113,7 +113,7 @@ class GptFiles : public ::testing::Test {
     write_tensors(directory_ / weights_file_name, tensors_, dtype);
   }
 
-  Gpt load() { return load_gpt(directory_.path()); }
+  Transformer load() { return load_transformer(StacksWanted::one, directory_.path()); }
 
   template <class... Parts>
   void expect_refused(const Parts&... parts) {
@@ -125,21 +125,21 @@ class GptFiles : public ::testing::Test {
   std::vector<StoredTensor> tensors_;
 };
 
-void expect_same(const Gpt& actual, const Gpt& expected) {
-  EXPECT_EQ(actual.config(), expected.config());
+void expect_same(const Transformer& actual, const Transformer& expected) {
+  EXPECT_EQ(actual.specification(), expected.specification());
   EXPECT_TRUE(std::ranges::equal(actual.parameters().all(), expected.parameters().all()));
 }
 
-TEST_F(GptFiles, AreReadAsTheyWereWritten) {
+TEST_F(ModelFiles, AreReadAsTheyWereWritten) {
   for (const StackSpecification& config : {file_config(), bias_free_config()}) {
-    const Gpt gpt = distinct_gpt(config);
+    const Transformer gpt = distinct_gpt(config);
     save(gpt);
     expect_same(load(), gpt);
   }
 }
 
-TEST_F(GptFiles, HoldWhatHuggingFaceExpects) {
-  const Gpt gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, HoldWhatHuggingFaceExpects) {
+  const Transformer gpt = distinct_gpt(file_config());
   save(gpt);
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors_) names.push_back(tensor.name);
@@ -154,8 +154,8 @@ TEST_F(GptFiles, HoldWhatHuggingFaceExpects) {
   EXPECT_EQ(stored("wte.weight").shape, (Shape{11, 12}));
 }
 
-TEST_F(GptFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
-  const Gpt gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
+  const Transformer gpt = distinct_gpt(file_config());
   save(gpt);
   for (StoredTensor& tensor : tensors_) tensor.name = "transformer." + tensor.name;
   tensors_.push_back({"transformer.h.0.attn.bias", {1, 1, 8, 8}, std::vector<float>(64, 1.0F)});
@@ -166,12 +166,12 @@ TEST_F(GptFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
   expect_same(load(), gpt);
 }
 
-TEST_F(GptFiles, AreReadInHalfPrecision) {
-  const Gpt gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, AreReadInHalfPrecision) {
+  const Transformer gpt = distinct_gpt(file_config());
   for (const DType dtype : {DType::f16, DType::bf16}) {
     save(gpt);
     rewrite(dtype);
-    Gpt expected = distinct_gpt(file_config());
+    Transformer expected = distinct_gpt(file_config());
     for (float& value : expected.parameters().all()) {
       value = dtype == DType::f16 ? f16_to_f32(truncated_to_f16(value))
                                   : bf16_to_f32(f32_to_bf16(value));
@@ -180,8 +180,8 @@ TEST_F(GptFiles, AreReadInHalfPrecision) {
   }
 }
 
-TEST_F(GptFiles, AreReadInShards) {
-  const Gpt gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, AreReadInShards) {
+  const Transformer gpt = distinct_gpt(file_config());
   save(gpt);
   std::filesystem::remove(directory_ / weights_file_name);
   const auto middle = tensors_.begin() + 9;
@@ -196,21 +196,21 @@ TEST_F(GptFiles, AreReadInShards) {
   expect_same(load(), gpt);
 }
 
-TEST_F(GptFiles, MustHoldEveryTensorOfTheConfig) {
+TEST_F(ModelFiles, MustHoldEveryTensorOfTheConfig) {
   save(distinct_gpt(file_config()));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "h.1.ln_2.bias"; });
   rewrite();
   expect_refused("'h.1.ln_2.bias' is missing", weights_file_name);
 }
 
-TEST_F(GptFiles, MustHoldNoOther) {
+TEST_F(ModelFiles, MustHoldNoOther) {
   save(distinct_gpt(file_config()));
   tensors_.push_back({"h.2.ln_1.weight", {12}, std::vector<float>(12)});
   rewrite();
   expect_refused("'h.2.ln_1.weight'", "2 layers");
 }
 
-TEST_F(GptFiles, MustHaveTheShapesOfTheConfig) {
+TEST_F(ModelFiles, MustHaveTheShapesOfTheConfig) {
   save(distinct_gpt(file_config()));
   stored("h.0.mlp.c_fc.weight").shape = {48, 12};  // as nn.Linear would have it
   rewrite();
@@ -223,7 +223,7 @@ TEST_F(GptFiles, MustHaveTheShapesOfTheConfig) {
 }
 
 // A small file whose config asks for a terabyte must not make heed ask for it too.
-TEST_F(GptFiles, AreRefusedBeforeMemoryIsTakenForThem) {
+TEST_F(ModelFiles, AreRefusedBeforeMemoryIsTakenForThem) {
   save(distinct_gpt(file_config()));
   StackSpecification huge = file_config();
   huge.vocabulary_size = huge.channels = 1 << 20;
@@ -232,7 +232,7 @@ TEST_F(GptFiles, AreRefusedBeforeMemoryIsTakenForThem) {
   expect_refused("'wte.weight' has shape (11, 12)");
 }
 
-TEST_F(GptFiles, MayNotContradictATiedHead) {
+TEST_F(ModelFiles, MayNotContradictATiedHead) {
   save(distinct_gpt(file_config()));
   tensors_.push_back({"lm_head.weight", {11, 12}, stored("wte.weight").values});
   tensors_.back().values[5] += 1;
@@ -243,7 +243,7 @@ TEST_F(GptFiles, MayNotContradictATiedHead) {
   expect_refused("'lm_head.weight' has shape (12, 11)");
 }
 
-TEST_F(GptFiles, NeedAHeadThatIsNotTied) {
+TEST_F(ModelFiles, NeedAHeadThatIsNotTied) {
   StackSpecification config = file_config();
   config.tied_unembedding = false;
   save(distinct_gpt(config));
@@ -252,7 +252,7 @@ TEST_F(GptFiles, NeedAHeadThatIsNotTied) {
   expect_refused("'lm_head.weight' is missing");
 }
 
-TEST_F(GptFiles, HoldZerosForBiasesThatAModelLacks) {
+TEST_F(ModelFiles, HoldZerosForBiasesThatAModelLacks) {
   save(distinct_gpt(bias_free_config()));
   const auto is_zero = [](float value) { return value == 0.0F; };
   EXPECT_TRUE(std::ranges::all_of(stored("h.1.mlp.c_fc.bias").values, is_zero));
@@ -265,9 +265,10 @@ TEST_F(GptFiles, HoldZerosForBiasesThatAModelLacks) {
   expect_same(load(), distinct_gpt(bias_free_config()));
 }
 
-TEST_F(GptFiles, AreNamedWhenTheyAreNotThere) {
+TEST_F(ModelFiles, AreNamedWhenTheyAreNotThere) {
   expect_error(
-      ErrorCode::not_found, [&] { load_gpt(directory_ / "none"); }, (directory_ / "none").string());
+      ErrorCode::not_found, [&] { load_transformer(StacksWanted::one, directory_ / "none"); },
+      (directory_ / "none").string());
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
   save(distinct_gpt(file_config()));
@@ -276,19 +277,21 @@ TEST_F(GptFiles, AreNamedWhenTheyAreNotThere) {
       ErrorCode::not_found, [&] { load(); }, weights_file_name);
 }
 
-TEST_F(GptFiles, MayBeNamedByTheWeights) {
-  const Gpt gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, MayBeNamedByTheWeights) {
+  const Transformer gpt = distinct_gpt(file_config());
   save(gpt);
-  expect_same(load_gpt(directory_ / weights_file_name), gpt);
+  expect_same(load_transformer(StacksWanted::one, directory_ / weights_file_name), gpt);
   std::filesystem::rename(directory_ / weights_file_name, directory_ / "other.safetensors");
-  expect_same(load_gpt(directory_ / "other.safetensors"), gpt);
+  expect_same(load_transformer(StacksWanted::one, directory_ / "other.safetensors"), gpt);
   EXPECT_EQ(model_directory(directory_ / "other.safetensors"), directory_.path());
   expect_error(
-      ErrorCode::unsupported, [&] { load_gpt(directory_ / config_file_name); }, config_file_name,
+      ErrorCode::unsupported,
+      [&] { load_transformer(StacksWanted::one, directory_ / config_file_name); }, config_file_name,
       ".safetensors");
   std::filesystem::remove(directory_ / config_file_name);
   expect_error(
-      ErrorCode::not_found, [&] { load_gpt(directory_ / "other.safetensors"); },
+      ErrorCode::not_found,
+      [&] { load_transformer(StacksWanted::one, directory_ / "other.safetensors"); },
       "other.safetensors", "no config.json");
 }
 
@@ -312,8 +315,8 @@ class FileSizeLimit {
   void (*previous_handler_)(int) = nullptr;
 };
 
-TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
-  const Gpt old_gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, StayAsTheyWereWhenSavingFailsMidway) {
+  const Transformer old_gpt = distinct_gpt(file_config());
   save(old_gpt);
   const auto size = std::filesystem::file_size(directory_ / weights_file_name);
   const auto entries = directory_.entries();
@@ -321,25 +324,26 @@ TEST_F(GptFiles, StayAsTheyWereWhenSavingFailsMidway) {
     const FileSizeLimit limit(size / 2);
     expect_error(
         ErrorCode::input_output,
-        [&] { save_gpt(distinct_gpt(file_config(), 99), directory_.path()); }, weights_file_name);
+        [&] { save_transformer(distinct_gpt(file_config(), 99), directory_.path()); },
+        weights_file_name);
   }
   EXPECT_EQ(directory_.entries(), entries);
   expect_same(load(), old_gpt);
 }
 
-TEST_F(GptFiles, LeaveNoDirectoryWhenSavingFails) {
+TEST_F(ModelFiles, LeaveNoDirectoryWhenSavingFails) {
   {
     const FileSizeLimit limit(1000);
     expect_error(
         ErrorCode::input_output,
-        [&] { save_gpt(distinct_gpt(file_config()), directory_.path() / "new" / "model"); },
+        [&] { save_transformer(distinct_gpt(file_config()), directory_.path() / "new" / "model"); },
         weights_file_name);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
 }
 
-TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
-  const Gpt old_gpt = distinct_gpt(file_config());
+TEST_F(ModelFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
+  const Transformer old_gpt = distinct_gpt(file_config());
   save(old_gpt);
   const auto size = std::filesystem::file_size(directory_ / weights_file_name);
   const auto entries = directory_.entries();
@@ -348,8 +352,8 @@ TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
     expect_error(
         ErrorCode::input_output,
         [&] {
-          save_gpt(distinct_gpt(file_config(), 99), directory_.path(),
-                   {{{"tokenizer.json", std::string(2 * size, ' ')}}});
+          save_transformer(distinct_gpt(file_config(), 99), directory_.path(),
+                           {{{"tokenizer.json", std::string(2 * size, ' ')}}});
         },
         "tokenizer.json");
   }
@@ -358,8 +362,8 @@ TEST_F(GptFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
 }
 
 // A directory that cannot be replaced stands in for the end of the process between two renamings.
-TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
-  save_gpt(distinct_gpt(file_config()), directory_.path(), {{{"companion", "old"}}});
+TEST_F(ModelFiles, OfTwoModelsAreNeverLoadedTogether) {
+  save_transformer(distinct_gpt(file_config()), directory_.path(), {{{"companion", "old"}}});
   EXPECT_EQ(read_text_file(directory_ / "companion"), "old");
   std::filesystem::remove(directory_ / "companion");
   make_directory(directory_.path() / "companion" / "full");
@@ -370,13 +374,13 @@ TEST_F(GptFiles, OfTwoModelsAreNeverLoadedTogether) {
   expect_error(
       ErrorCode::input_output,
       [&] {
-        save_gpt(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
+        save_transformer(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
       },
       "companion");
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
   std::filesystem::remove_all(directory_ / "companion");
-  save_gpt(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
+  save_transformer(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
   expect_same(load(), distinct_gpt(other));
   EXPECT_EQ(directory_.entries(), 3U);
 }

@@ -68,22 +68,22 @@ class Files {
     }
     write_safetensors(directory / weights_file_name, out);
   }
-  EncoderDecoder load() const {
+  Transformer load() const {
     const TemporaryDirectory directory;
     write(directory.path());
-    return load_encoder_decoder(directory.path());
+    return load_transformer(StacksWanted::two, directory.path());
   }
-  Gpt load_encoder() const {
+  Transformer load_encoder() const {
     const TemporaryDirectory directory;
     write(directory.path());
-    return load_gpt(directory.path());
+    return load_transformer(StacksWanted::one, directory.path());
   }
 
   Json config;
   std::vector<FileTensor> tensors;
 };
 
-std::vector<float> all_of(const EncoderDecoder& model) {
+std::vector<float> all_of(const Transformer& model) {
   std::vector<float> values;
   for (const Parameter& parameter : model.parameters().list()) {
     const auto tensor = model.parameters().tensor(parameter.id).span();
@@ -97,7 +97,7 @@ Architecture described(const Json& document) {
 }
 
 TEST(PairFiles, HoldATiedMatrixUnderAnyOfItsNames) {
-  const auto expected = all_of(load_encoder_decoder(golden("marian")));
+  const auto expected = all_of(load_transformer(StacksWanted::two, golden("marian")));
   for (const char* name : {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
                            "lm_head.weight", "shared.weight", "decoder.embed_tokens.weight"}) {
     Files files("marian");
@@ -105,7 +105,7 @@ TEST(PairFiles, HoldATiedMatrixUnderAnyOfItsNames) {
     EXPECT_EQ(all_of(files.load()), expected) << name;
   }
   Files all("t5");  // has all names
-  EXPECT_EQ(all_of(all.load()), all_of(load_encoder_decoder(golden("t5"))));
+  EXPECT_EQ(all_of(all.load()), all_of(load_transformer(StacksWanted::two, golden("t5"))));
   all.tensor("decoder.embed_tokens.weight").values[7] += 1;
   expect_error(
       ErrorCode::corrupt_data, [&] { all.load(); },
@@ -118,7 +118,7 @@ TEST(PairFiles, HoldATiedMatrixUnderAnyOfItsNames) {
 }
 
 TEST(PairFiles, HoldBertUnderItsOldNamesToo) {
-  const Gpt expected = load_gpt(golden("bert"));
+  const Transformer expected = load_transformer(StacksWanted::one, golden("bert"));
   Files files("bert");
   for (FileTensor& tensor : files.tensors) {
     const std::size_t at = tensor.name.find("LayerNorm.");
@@ -148,10 +148,10 @@ TEST(PairFiles, MayHoldTensorsThatAnIndexDoesNotList) {
     }
     write_text_file(directory / "model.safetensors.index.json",
                     OrderedJson{{"weight_map", map}}.dump());
-    return all_of(load_encoder_decoder(directory.path()));
+    return all_of(load_transformer(StacksWanted::two, directory.path()));
   };
   EXPECT_EQ(load_without({unused, "lm_head.weight", "shared.weight"}),
-            all_of(load_encoder_decoder(golden("t5"))));
+            all_of(load_transformer(StacksWanted::two, golden("t5"))));
   expect_error(
       ErrorCode::corrupt_data,
       [&] {
@@ -166,7 +166,7 @@ TEST(PairFiles, MayHoldTensorsThatAnIndexDoesNotList) {
 
 TEST(PairFiles, MayHoldSinesThatHeedComputes) {
   Files files("marian_beams");
-  const EncoderDecoder model = files.load();
+  const Transformer model = files.load();
   files.tensor("model.encoder.embed_positions.weight").values[18] += 1e-3F;
   expect_error(
       ErrorCode::unsupported, [&] { files.load(); }, "'model.encoder.embed_positions.weight'",
@@ -175,29 +175,30 @@ TEST(PairFiles, MayHoldSinesThatHeedComputes) {
   expect_error(
       ErrorCode::unsupported, [&] { files.load(); }, "is nan");
   const TemporaryDirectory directory;
-  save_encoder_decoder(model, directory.path());
+  save_transformer(model, directory.path());
   EXPECT_EQ(SafetensorsFile::open(directory / weights_file_name)
                 .find("model.encoder.embed_positions.weight"),
             nullptr);
 }
 
 TEST(PairFiles, HaveUnusedRowsBeforeBartsPositions) {
-  const EncoderDecoder model = load_encoder_decoder(golden("bart"));
+  const Transformer model = load_transformer(StacksWanted::two, golden("bart"));
   const TemporaryDirectory directory;
-  save_encoder_decoder(model, directory.path());
+  save_transformer(model, directory.path());
   const auto file = SafetensorsFile::open(directory / weights_file_name);
   const TensorEntry& entry = *file.find("model.decoder.embed_positions.weight");
   ASSERT_EQ(entry.shape, (Shape{42, 32}));
   Tensor<float> rows(entry.shape);
   read_as_f32(entry, rows);
   EXPECT_TRUE(std::ranges::all_of(rows.span().subspan(0, 64), [](float x) { return x == 0; }));
-  EXPECT_EQ(rows.view()(2, 0), model.decoder().parameters.position_embedding(0, 0));
+  EXPECT_EQ(rows.view()(2, 0), model.stack(StackSite::decoder).parameters.position_embedding(0, 0));
   // A model without its unembedding has no bias of it.
   Files files("bart");
   files.remove("final_logits_bias");
-  const EncoderDecoder plain = files.load();
-  EXPECT_TRUE(std::ranges::all_of(plain.decoder().parameters.unembedding.bias.span(),
-                                  [](float x) { return x == 0; }));
+  const Transformer plain = files.load();
+  EXPECT_TRUE(
+      std::ranges::all_of(plain.stack(StackSite::decoder).parameters.unembedding.bias.span(),
+                          [](float x) { return x == 0; }));
 }
 
 TEST(PairFiles, MustHaveTheTensorsOfTheConfig) {
@@ -323,13 +324,14 @@ TEST(PairConfig, ReadsTheFamilies) {
 // T5 of transformers 5: `scale_decoder_outputs` decides.
 TEST(PairFiles, OfT5MayLackTheUnembedding) {
   Files files("t5_current");
-  const EncoderDecoder own = files.load();
+  const Transformer own = files.load();
   files.tensor("lm_head.weight").values[5] += 1;
   EXPECT_NE(all_of(files.load()), all_of(own)) << "it is read";
   files.remove("lm_head.weight");
-  const EncoderDecoder shared = files.load();
-  EXPECT_TRUE(std::ranges::equal(shared.decoder().parameters.unembedding.weight.span(),
-                                 shared.decoder().parameters.token_embedding.span()));
+  const Transformer shared = files.load();
+  EXPECT_TRUE(
+      std::ranges::equal(shared.stack(StackSite::decoder).parameters.unembedding.weight.span(),
+                         shared.stack(StackSite::decoder).parameters.token_embedding.span()));
   files.config["scale_decoder_outputs"] = true;
   EXPECT_EQ(files.load().architecture().decoder().logit_scale, 0.25F);  // 1/√16
   EXPECT_TRUE(files.load().architecture().decoder().tied_unembedding);
@@ -344,23 +346,23 @@ TEST(PairConfig, SaysWithWhichTokenEveryTextBegins) {
   const TemporaryDirectory directory;
   files.write(directory.path());
   EXPECT_EQ(read_architecture(directory.path()).forced_first, 3);
-  EXPECT_EQ(load_encoder_decoder(directory.path()).architecture().forced_first, 3);
+  EXPECT_EQ(load_transformer(StacksWanted::two, directory.path()).architecture().forced_first, 3);
   const auto generation = directory / "generation_config.json";
   write_text_file(generation, R"({"forced_bos_token_id": 5, "num_beams": 4})");
   EXPECT_EQ(read_architecture(directory.path()).forced_first, 5);
-  const EncoderDecoder model = load_encoder_decoder(directory.path());
+  const Transformer model = load_transformer(StacksWanted::two, directory.path());
   EXPECT_EQ(model.architecture().forced_first, 5);
   // What is saved has it in config.json.
   const TemporaryDirectory saved;
-  save_encoder_decoder(model, saved.path());
-  EXPECT_EQ(load_encoder_decoder(saved.path()).architecture(), model.architecture());
+  save_transformer(model, saved.path());
+  EXPECT_EQ(load_transformer(StacksWanted::two, saved.path()).architecture(), model.architecture());
   write_text_file(generation, R"({"num_beams": 4})");
   EXPECT_EQ(read_architecture(directory.path()).forced_first, -1);
   for (const char* wrong :
        {"{\"forced_bos_token_id\": 1000000}", "{\"forced_bos_token_id\": \"a\"}", "[]", "{"}) {
     write_text_file(generation, wrong);
     expect_error(
-        ErrorCode::corrupt_data, [&] { load_encoder_decoder(directory.path()); },
+        ErrorCode::corrupt_data, [&] { load_transformer(StacksWanted::two, directory.path()); },
         "generation_config.json");
   }
 }
@@ -375,16 +377,17 @@ TEST(PairConfig, IsLedByTheConfigOfGeneration) {
     files.config.erase("forced_eos_token_id");
     const TemporaryDirectory directory;
     files.write(directory.path());
-    Architecture architecture = load_encoder_decoder(directory.path()).architecture();
+    Architecture architecture =
+        load_transformer(StacksWanted::two, directory.path()).architecture();
     EXPECT_EQ(architecture.decoder_start, 3);
     EXPECT_EQ(architecture.end_tokens(), (std::vector<std::int32_t>{4, 5}));
     const auto generation = directory / generation_config_file_name;
     write_text_file(generation, R"({"num_beams": 4})");
-    EXPECT_EQ(load_encoder_decoder(directory.path()).architecture(), architecture)
+    EXPECT_EQ(load_transformer(StacksWanted::two, directory.path()).architecture(), architecture)
         << "a file that says nothing changes nothing";
     write_text_file(generation, R"({"decoder_start_token_id": 6, "eos_token_id": [7, 8.0],
                                     "pad_token_id": 9, "forced_eos_token_id": 8})");
-    architecture = load_encoder_decoder(directory.path()).architecture();
+    architecture = load_transformer(StacksWanted::two, directory.path()).architecture();
     EXPECT_EQ(architecture.decoder_start, 6);
     EXPECT_EQ(architecture.padding, 9);
     EXPECT_EQ(architecture.forced_last, 8);
@@ -394,28 +397,29 @@ TEST(PairConfig, IsLedByTheConfigOfGeneration) {
     files.config.erase("decoder_start_token_id");
     files.config.erase("eos_token_id");
     files.write(directory.path());
-    EXPECT_EQ(load_encoder_decoder(directory.path()).architecture(), architecture);
+    EXPECT_EQ(load_transformer(StacksWanted::two, directory.path()).architecture(), architecture);
     write_text_file(generation, R"({"bos_token_id": 2})");
-    EXPECT_EQ(load_encoder_decoder(directory.path()).architecture().decoder_start, 2);
+    EXPECT_EQ(load_transformer(StacksWanted::two, directory.path()).architecture().decoder_start,
+              2);
     write_text_file(generation, R"({"decoder_start_token_id": 100000})");
     expect_error(
-        ErrorCode::corrupt_data, [&] { load_encoder_decoder(directory.path()); },
+        ErrorCode::corrupt_data, [&] { load_transformer(StacksWanted::two, directory.path()); },
         "generation_config.json: 'decoder_start_token_id'", "100000");
   }
 }
 
 TEST(PairConfig, OfTheOtherKindIsRefused) {
   expect_error(
-      ErrorCode::unsupported, [] { load_gpt(golden("marian")); }, "config.json",
-      "a 'marian' model is an encoder and a decoder", "heed translate");
+      ErrorCode::unsupported, [] { load_transformer(StacksWanted::one, golden("marian")); },
+      "config.json", "a 'marian' model is an encoder and a decoder", "heed translate");
   expect_error(
       ErrorCode::unsupported, [] { read_gpt_config(golden("t5") / config_file_name); }, "'t5'",
       "heed translate");
   for (const char* name : {"pairs/bert", "families/llama"}) {
     const auto directory = std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden" / name;
     expect_error(
-        ErrorCode::unsupported, [&] { load_encoder_decoder(directory); }, "config.json",
-        "has one stack", "marian, bart, t5");
+        ErrorCode::unsupported, [&] { load_transformer(StacksWanted::two, directory); },
+        "config.json", "has one stack", "marian, bart, t5");
   }
 }
 
@@ -460,13 +464,13 @@ std::vector<Architecture> own_translators() {
 
 TEST(PairFiles, OfHeedsOwnTranslatorsAreReadAsTheyWereWritten) {
   for (const Architecture& architecture : own_translators()) {
-    EncoderDecoder model(architecture);
+    Transformer model(architecture);
     model.parameters().initialize(3);
     float value = 0.5F;
     for (float& element : model.parameters().all()) element += value += 1e-4F;
     const TemporaryDirectory directory;
-    save_encoder_decoder(model, directory.path());
-    const EncoderDecoder loaded = load_encoder_decoder(directory.path());
+    save_transformer(model, directory.path());
+    const Transformer loaded = load_transformer(StacksWanted::two, directory.path());
     EXPECT_EQ(loaded.architecture(), architecture);
     EXPECT_EQ(all_of(loaded), all_of(model));
   }
@@ -493,10 +497,10 @@ TEST(PairFiles, AreNotWrittenWhereNoFormatExpressesTheModel) {
   const auto refused = [](const auto& change) {
     Architecture architecture = read_architecture(golden("marian"));
     change(architecture);
-    const EncoderDecoder model(architecture);
+    const Transformer model(architecture);
     const TemporaryDirectory directory;
     expect_error(
-        ErrorCode::unsupported, [&] { save_encoder_decoder(model, directory.path()); },
+        ErrorCode::unsupported, [&] { save_transformer(model, directory.path()); },
         "no known checkpoint format");
     EXPECT_EQ(directory.entries(), 0U);
   };

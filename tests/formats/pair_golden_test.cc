@@ -103,10 +103,9 @@ class PairGolden : public ::testing::TestWithParam<Case> {
     EXPECT_GE(compared, at_least);
   }
 
-  void expect_gradients(const GptParameters& parameters, GptGradients& gradients,
+  void expect_gradients(const Parameters& parameters, Gradients& gradients,
                         const std::string& prefix) const {
-    const GptParameters expected =
-        testing::golden_gradients(file_, parameters.architecture(), prefix);
+    const Parameters expected = testing::golden_gradients(file_, parameters.architecture(), prefix);
     for (const Parameter& parameter : parameters.list()) {
       EXPECT_LE(relative_error(gradients.tensor(parameter.id).span(),
                                expected.tensor(parameter.id).span()),
@@ -125,7 +124,7 @@ class PairGolden : public ::testing::TestWithParam<Case> {
 class EncoderDecoderGolden : public PairGolden {
  protected:
   EncoderDecoderGolden()
-      : model_(load_encoder_decoder(directory_)),
+      : model_(load_transformer(StacksWanted::two, directory_)),
         target_(exact<std::int32_t>(file_, "target")),
         target_starts_(starts("target_starts")) {}
 
@@ -135,13 +134,14 @@ class EncoderDecoderGolden : public PairGolden {
     return {
         .source = source(), .target = {target_.span(), target_starts_}, .next = targets_.span()};
   }
-  Tensor<float> logits_of(const EncoderDecoder& model, PairBuffers& buffers) const {
+  Tensor<float> logits_of(const Transformer& model, PairBuffers& buffers) const {
     Tensor<float> logits(Shape{target_.size(), architecture().decoder().vocabulary_size});
-    unembed(model.decoder(), buffers.decoder().unembedding_in(), logits, ragged_positions);
+    unembed(model.stack(StackSite::decoder), buffers.decoder().unembedding_in(), logits,
+            ragged_positions);
     return logits;
   }
 
-  EncoderDecoder model_;
+  Transformer model_;
   Tensor<std::int32_t> target_;
   std::vector<std::int64_t> target_starts_;
 };
@@ -161,19 +161,21 @@ TEST_P(EncoderDecoderGolden, PointsOfBothStacksAgree) {
       file_.tensors(), [](const TensorEntry& entry) { return entry.name.starts_with("probe."); });
   if (!has_points) GTEST_SKIP() << "torch.nn.Transformer shows none";
   const std::int64_t sources = source_starts_[1], targets = target_starts_[1];
-  const GptActivations encoder(architecture().encoder(), 1, sources, Keep::one_block);
-  const GptActivations decoder(architecture().decoder(), 1, targets, Keep::one_block, sources);
+  const StackActivations encoder(architecture().encoder(), 1, sources, Keep::one_block);
+  const StackActivations decoder(architecture().decoder(), 1, targets, Keep::one_block, sources);
   RecordingProbe probe;
-  model_.forward({source_.data(), Shape{1, sources}},
-                 {.positions = sources, .site = StackSite::encoder, .probe = &probe}, encoder,
-                 {target_.data(), Shape{1, targets}},
-                 {.positions = targets, .site = StackSite::decoder, .probe = &probe}, decoder);
+  model_.forward({{source_.data(), Shape{1, sources}},
+                  {.positions = sources, .site = StackSite::encoder, .probe = &probe},
+                  encoder},
+                 {{target_.data(), Shape{1, targets}},
+                  {.positions = targets, .site = StackSite::decoder, .probe = &probe},
+                  decoder});
   expect_points(probe, 29);
 }
 
 TEST_P(EncoderDecoderGolden, GradientsAgree) {
   PairBuffers buffers(architecture(), Keep::every_block);
-  GptGradients gradients(architecture());
+  Gradients gradients(architecture());
   const LossSum loss = model_.loss_and_gradients(batch(), {.scale = scale()}, buffers, gradients);
   EXPECT_NEAR(loss.mean(), number("loss"), 1e-5 * number("loss"));
   expect_gradients(model_.parameters(), gradients, "gradient.");
@@ -182,7 +184,7 @@ TEST_P(EncoderDecoderGolden, GradientsAgree) {
 TEST_P(EncoderDecoderGolden, SmoothedLabelsAgree) {
   PairBuffers buffers(architecture(), Keep::every_block);
   buffers.loss() = VocabularyLoss(architecture().decoder().vocabulary_size, smoothing);
-  GptGradients gradients(architecture());
+  Gradients gradients(architecture());
   const LossSum loss = model_.loss_and_gradients(batch(), {.scale = scale()}, buffers, gradients);
   EXPECT_NEAR(loss.mean(), number("loss"), 1e-5 * number("loss"));
   EXPECT_NEAR(loss.smoothed_mean(), number("smoothed_loss"), 1e-5 * number("smoothed_loss"));
@@ -199,7 +201,7 @@ TEST_P(EncoderDecoderGolden, CachedDecodingIsTheWholePass) {
     const auto at = static_cast<std::size_t>(b);
     const std::int64_t first = target_starts_[at], last = target_starts_[at + 1];
     KeyValueCache cache = model_.make_cache(1, last - first, CacheType::f32);
-    GptActivations activations(architecture().decoder(), 1, 1, Keep::one_block);
+    StackActivations activations(architecture().decoder(), 1, 1, Keep::one_block);
     Tensor<float> logits(Shape{last - first, v});
     for (std::int64_t t = first; t < last; ++t) {
       model_.decode({.tokens = target_.span().subspan(static_cast<std::size_t>(t), 1),
@@ -218,19 +220,19 @@ TEST_P(EncoderDecoderGolden, CachedDecodingIsTheWholePass) {
 TEST_P(EncoderDecoderGolden, IsReadAsItWasWritten) {
   const testing::ScratchDirectory scratch;
   PairBuffers buffers(architecture(), Keep::one_block);
-  const auto run = [&](const EncoderDecoder& model) {
+  const auto run = [&](const Transformer& model) {
     model.loss(batch(), buffers);
     return logits_of(model, buffers);
   };
   for (const WeightFormat format :
        {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
-    save_encoder_decoder(model_, scratch.path(), {}, format);
-    EncoderDecoder loaded = load_encoder_decoder(scratch.path());
+    save_transformer(model_, scratch.path(), {}, format);
+    Transformer loaded = load_transformer(StacksWanted::two, scratch.path());
     EXPECT_EQ(loaded.architecture(), architecture());
     if (format == WeightFormat::f32) {
       EXPECT_TRUE(std::ranges::equal(loaded.parameters().all(), model_.parameters().all()));
     }
-    EncoderDecoder prepared = load_encoder_decoder(directory_);
+    Transformer prepared = load_transformer(StacksWanted::two, directory_);
     prepared.parameters().prepare(format);
     const Tensor<float> logits = run(loaded);
     EXPECT_TRUE(testing::same_bits(logits, run(prepared))) << kernels::weight_format_name(format);
@@ -257,7 +259,8 @@ INSTANTIATE_TEST_SUITE_P(Pairs, EncoderDecoderGolden,
 class EncoderGolden : public PairGolden {
  protected:
   EncoderGolden()
-      : gpt_(load_gpt(directory_)), token_types_(exact<std::int32_t>(file_, "token_types")) {}
+      : gpt_(load_transformer(StacksWanted::one, directory_)),
+        token_types_(exact<std::int32_t>(file_, "token_types")) {}
 
   std::int64_t sentences() const { return std::ssize(source_starts_) - 1; }
   // Of a sentence.
@@ -270,20 +273,21 @@ class EncoderGolden : public PairGolden {
   static View<const std::int32_t> row(std::span<const std::int32_t> tokens) {
     return {tokens.data(), Shape{1, std::ssize(tokens)}};
   }
-  Tensor<float> logits_of(const Gpt& gpt, std::int64_t sentence, Probe* probe = nullptr) const {
+  Tensor<float> logits_of(const Transformer& gpt, std::int64_t sentence,
+                          Probe* probe = nullptr) const {
     const auto tokens = part(source_, sentence);
-    const GptActivations activations(gpt.config(), 1, std::ssize(tokens), Keep::one_block);
+    const StackActivations activations(gpt.specification(), 1, std::ssize(tokens), Keep::one_block);
     gpt.forward(row(tokens),
                 {.positions = std::ssize(tokens),
                  .token_types = part(token_types_, sentence),
                  .probe = probe},
                 activations);
-    Tensor<float> logits(Shape{std::ssize(tokens), gpt.config().vocabulary_size});
+    Tensor<float> logits(Shape{std::ssize(tokens), gpt.specification().vocabulary_size});
     gpt.project(activations.unembedding_in(), logits);
     return logits;
   }
 
-  Gpt gpt_;
+  Transformer gpt_;
   Tensor<std::int32_t> token_types_;
 };
 
@@ -300,15 +304,15 @@ TEST_P(EncoderGolden, LogitsAndPointsAgree) {
 }
 
 TEST_P(EncoderGolden, LossAndGradientsAgree) {
-  GptGradients gradients(gpt_.config());
+  Gradients gradients(gpt_.architecture());
   LossSum loss, smoothed;
   for (std::int64_t b = 0; b < sentences(); ++b) {
     const auto tokens = row(part(source_, b)), targets = row(part(targets_, b));
-    TrainingBuffers buffers(gpt_.config(), 1, tokens.extent(1));
-    const Gpt::Step step{.scale = scale(), .token_types = part(token_types_, b)};
+    TrainingBuffers buffers(gpt_.specification(), 1, tokens.extent(1));
+    const Transformer::Step step{.scale = scale(), .token_types = part(token_types_, b)};
     loss += gpt_.loss_and_gradients(tokens, targets, step, buffers, gradients);
-    buffers.loss = VocabularyLoss(gpt_.config().vocabulary_size, smoothing);
-    GptGradients unused(gpt_.config());
+    buffers.loss = VocabularyLoss(gpt_.specification().vocabulary_size, smoothing);
+    Gradients unused(gpt_.architecture());
     smoothed += gpt_.loss_and_gradients(tokens, targets, step, buffers, unused);
   }
   EXPECT_NEAR(loss.mean(), number("loss"), 1e-5 * number("loss"));
@@ -320,10 +324,10 @@ TEST_P(EncoderGolden, IsReadAsItWasWritten) {
   const testing::ScratchDirectory scratch;
   for (const auto format :
        {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
-    save_gpt(gpt_, scratch.path(), {}, format);
-    const Gpt loaded = load_gpt(scratch.path());
-    EXPECT_EQ(loaded.config(), gpt_.config());
-    Gpt prepared = load_gpt(directory_);
+    save_transformer(gpt_, scratch.path(), {}, format);
+    const Transformer loaded = load_transformer(StacksWanted::one, scratch.path());
+    EXPECT_EQ(loaded.specification(), gpt_.specification());
+    Transformer prepared = load_transformer(StacksWanted::one, directory_);
     prepared.parameters().prepare(format);
     EXPECT_TRUE(testing::same_bits(logits_of(loaded, 0), logits_of(prepared, 0)))
         << kernels::weight_format_name(format);

@@ -38,7 +38,7 @@ StackSpecification odd_config() {
 }
 
 // Logits (T, V) of some tokens.
-Tensor<float> quantised_logits(const Gpt& gpt) {
+Tensor<float> quantised_logits(const Transformer& gpt) {
   constexpr std::int32_t tokens[] = {3, 1, 39, 12, 7};
   return testing::full_logits(gpt, tokens);
 }
@@ -52,10 +52,10 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
         const TemporaryDirectory directory;
-        Gpt gpt = random_gpt(config, 3);
-        save_gpt(gpt, directory.path(), {}, format);
-        const Gpt loaded = load_gpt(directory.path());
-        EXPECT_EQ(loaded.config(), config);
+        Transformer gpt = random_gpt(config, 3);
+        save_transformer(gpt, directory.path(), {}, format);
+        const Transformer loaded = load_transformer(StacksWanted::one, directory.path());
+        EXPECT_EQ(loaded.specification(), config);
         EXPECT_EQ(loaded.parameters().prepared_format(), format);
         const Tensor<float> whole = quantised_logits(gpt);
         gpt.parameters().prepare(format);
@@ -67,10 +67,10 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
 }
 
 TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
-  const Gpt gpt = random_gpt(odd_config(), 3);
+  const Transformer gpt = random_gpt(odd_config(), 3);
   const TemporaryDirectory directory, again;
-  save_gpt(gpt, directory.path(), {}, WeightFormat::int8);
-  Gpt loaded = load_gpt(directory.path());
+  save_transformer(gpt, directory.path(), {}, WeightFormat::int8);
+  Transformer loaded = load_transformer(StacksWanted::one, directory.path());
   const View<const float> before =
       gpt.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"));
   const View<const float> after =
@@ -80,13 +80,13 @@ TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
     EXPECT_NEAR(after.data()[i], before.data()[i], 0.5 * 0.4 / 127);
   }
   // Saved once more in the same format, every byte is the same.
-  save_gpt(loaded, again.path(), {}, WeightFormat::int8);
+  save_transformer(loaded, again.path(), {}, WeightFormat::int8);
   EXPECT_EQ(read_text_file(again.path() / weights_file_name),
             read_text_file(directory.path() / weights_file_name));
 }
 
 TEST(QuantisedFiles, FollowTheDocumentedLayout) {
-  Gpt gpt = random_gpt(odd_config(), 3);
+  Transformer gpt = random_gpt(odd_config(), 3);
   // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
   const View<float> matrix =
       gpt.parameters().tensor(testing::gpt2_parameter("h.1.mlp.c_fc.weight"));
@@ -96,7 +96,7 @@ TEST(QuantisedFiles, FollowTheDocumentedLayout) {
   matrix(0, 2) = 0.76F;
   matrix(0, 34) = 14.0F;
   const TemporaryDirectory directory;
-  save_gpt(gpt, directory.path(), {}, WeightFormat::int4);
+  save_transformer(gpt, directory.path(), {}, WeightFormat::int4);
   const auto file = SafetensorsFile::open(directory.path() / weights_file_name);
   EXPECT_EQ(file.find("h.1.mlp.c_fc.weight"), nullptr);
   const TensorEntry* integers = file.find("h.1.mlp.c_fc.weight.int4");
@@ -123,25 +123,28 @@ TEST(QuantisedFiles, HoldNoWeightThatRoundsToInfinity) {
   for (const bool tied : {false, true}) {
     StackSpecification config = odd_config();
     config.tied_unembedding = tied;
-    Gpt gpt = random_gpt(config, 3);
+    Transformer gpt = random_gpt(config, 3);
     const char* const name = tied ? "wte.weight" : "h.1.mlp.c_proj.weight";
     float& weight = gpt.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
     const TemporaryDirectory directory;
     weight = 3.4e38F;
     expect_error(
-        ErrorCode::unsupported, [&] { save_gpt(gpt, directory / "out", {}, WeightFormat::bf16); },
+        ErrorCode::unsupported,
+        [&] { save_transformer(gpt, directory / "out", {}, WeightFormat::bf16); },
         std::string("'") + name + "'", "3.4e+38", "bf16");
     EXPECT_FALSE(std::filesystem::exists(directory / "out"));
     expect_error(
         ErrorCode::unsupported, [&] { gpt.parameters().prepare(WeightFormat::bf16); }, "3.4e+38");
     for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4, WeightFormat::f32}) {
       const std::string out(kernels::weight_format_name(format));
-      save_gpt(gpt, directory / out, {}, format);
-      EXPECT_EQ(load_gpt(directory / out).parameters().prepared_format(), format);
+      save_transformer(gpt, directory / out, {}, format);
+      EXPECT_EQ(load_transformer(StacksWanted::one, directory / out).parameters().prepared_format(),
+                format);
     }
     weight = -3.38e38F;  // below the largest of bf16, 3.39e38
-    save_gpt(gpt, directory / "out", {}, WeightFormat::bf16);
-    EXPECT_EQ(load_gpt(directory / "out").parameters().prepared_format(), WeightFormat::bf16);
+    save_transformer(gpt, directory / "out", {}, WeightFormat::bf16);
+    EXPECT_EQ(load_transformer(StacksWanted::one, directory / "out").parameters().prepared_format(),
+              WeightFormat::bf16);
   }
 }
 
@@ -156,7 +159,7 @@ class DamagedFiles : public ::testing::Test {
   };
 
   void save(WeightFormat format) {
-    save_gpt(random_gpt(odd_config(), 3), directory_.path(), {}, format);
+    save_transformer(random_gpt(odd_config(), 3), directory_.path(), {}, format);
     const auto file = SafetensorsFile::open(directory_.path() / weights_file_name);
     tensors_.clear();
     for (const TensorEntry& entry : file.tensors()) {
@@ -180,7 +183,8 @@ class DamagedFiles : public ::testing::Test {
     }
     write_safetensors(directory_.path() / weights_file_name, outgoing);
     expect_error(
-        ErrorCode::corrupt_data, [&] { load_gpt(directory_.path()); }, parts...);
+        ErrorCode::corrupt_data, [&] { load_transformer(StacksWanted::one, directory_.path()); },
+        parts...);
   }
 
   TemporaryDirectory directory_;

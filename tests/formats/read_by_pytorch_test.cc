@@ -37,7 +37,7 @@ Outcome run(const std::string& command) {
 }
 
 // What `heed predict --json --full --all-positions` writes, as far as the script reads it.
-std::string logits_document(const Gpt& gpt, const std::vector<std::int32_t>& tokens) {
+std::string logits_document(const Transformer& gpt, const std::vector<std::int32_t>& tokens) {
   const Tensor<float> logits = testing::full_logits(gpt, tokens);
   Json rows = Json::array();
   for (std::int64_t t = 0; t < logits.shape()[0]; ++t) {
@@ -50,8 +50,8 @@ std::string logits_document(const Gpt& gpt, const std::vector<std::int32_t>& tok
 class ReadByPyTorch : public ::testing::Test {
  protected:
   // Writes a model and its logits, and has the script compare them.
-  Outcome compare(const Gpt& gpt) {
-    save_gpt(gpt, directory_.path());
+  Outcome compare(const Transformer& gpt) {
+    save_transformer(gpt, directory_.path());
     write_text_file(directory_ / "logits.json", logits_document(gpt, {5, 17, 3, 3, 0, 36, 11}));
     return compare_again();
   }
@@ -93,10 +93,10 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
 }
 
 TEST_F(ReadByPyTorch, NoticesADifference) {
-  Gpt gpt = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
+  Transformer gpt = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
   ASSERT_EQ(compare(gpt).status, 0);
   gpt.parameters().tensor(testing::gpt2_parameter("h.1.attn.c_proj.weight"))(3, 4) += 0.1F;
-  save_gpt(gpt, directory_.path());
+  save_transformer(gpt, directory_.path());
   EXPECT_EQ(compare_again().status, 1);
 }
 

@@ -35,9 +35,9 @@ void save_again(const std::filesystem::path& from, const std::filesystem::path& 
                 kernels::WeightFormat format = kernels::WeightFormat::f32) {
   const SourceFiles source = read_source_files(from);
   if (is_encoder_decoder_directory(from)) {
-    save_encoder_decoder(load_encoder_decoder(from), to, source, format);
+    save_transformer(load_transformer(StacksWanted::two, from), to, source, format);
   } else {
-    save_gpt(load_gpt(from), to, source, format);
+    save_transformer(load_transformer(StacksWanted::one, from), to, source, format);
   }
 }
 
@@ -111,17 +111,17 @@ TEST(SourceFiles, ChangeWhatTrainingChanges) {
        {std::pair("gpt2", "attn_pdrop"), std::pair("qwen3", "attention_dropout")}) {
     const TemporaryDirectory from, to;
     publish(golden / family, from.path());
-    Gpt gpt = load_gpt(from.path());
-    const float rest = gpt.config().residual_dropout;
-    gpt.set_dropout(gpt.config().embedding_dropout, 0.375F, rest);
-    save_gpt(gpt, to.path(), read_source_files(from.path()));
+    Transformer gpt = load_transformer(StacksWanted::one, from.path());
+    const float rest = gpt.specification().residual_dropout;
+    gpt.set_dropout(gpt.specification().embedding_dropout, 0.375F, rest);
+    save_transformer(gpt, to.path(), read_source_files(from.path()));
     OrderedJson before = read_ordered_config(from / config_file_name);
     before[key] = 0.375;
     for (const char* const dtype : {"torch_dtype", "dtype"}) {
       if (before.contains(dtype)) before[dtype] = "float32";
     }
     EXPECT_EQ(Json(read_ordered_config(to / config_file_name)), Json(before));
-    EXPECT_EQ(load_gpt(to.path()).config(), gpt.config());
+    EXPECT_EQ(load_transformer(StacksWanted::one, to.path()).specification(), gpt.specification());
   }
 }
 
@@ -129,9 +129,9 @@ TEST(SourceFiles, ChangeWhatTrainingChanges) {
 TEST(SourceFiles, DoNotMakeAnotherModelOfIt) {
   const auto golden = std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/families";
   const TemporaryDirectory to;
-  const Gpt gpt = load_gpt(golden / "neox");
-  save_gpt(gpt, to.path(), read_source_files(golden / "llama_biased"));
-  EXPECT_EQ(load_gpt(to.path()).config(), gpt.config());
+  const Transformer gpt = load_transformer(StacksWanted::one, golden / "neox");
+  save_transformer(gpt, to.path(), read_source_files(golden / "llama_biased"));
+  EXPECT_EQ(load_transformer(StacksWanted::one, to.path()).specification(), gpt.specification());
 }
 
 TEST(SourceFiles, OfAnotherModelAreRemoved) {

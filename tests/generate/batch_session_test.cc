@@ -25,10 +25,10 @@ struct Alone {
   std::vector<std::vector<float>> logits;
 };
 
-Alone decode_alone(const Gpt& gpt, const std::vector<std::int32_t>& prompt, int count,
+Alone decode_alone(const Transformer& gpt, const std::vector<std::int32_t>& prompt, int count,
                    CacheType type) {
   Alone alone;
-  Session session(gpt, gpt.config().context, type);
+  Session session(gpt, gpt.specification().context, type);
   auto logits = session.feed(prompt);
   for (int i = 0; i < count; ++i) {
     alone.logits.emplace_back(logits.begin(), logits.end());
@@ -40,10 +40,10 @@ Alone decode_alone(const Gpt& gpt, const std::vector<std::int32_t>& prompt, int 
 
 // Sequences of different lengths that begin and end at different times give, to the bit, what each
 // gives alone.
-void expect_same_as_alone(const Gpt& gpt, int sequences, CacheType type = CacheType::f32) {
+void expect_same_as_alone(const Transformer& gpt, int sequences, CacheType type = CacheType::f32) {
   constexpr int count = 8;
-  const std::int64_t vocabulary = gpt.config().vocabulary_size;
-  BatchSession batch(gpt, gpt.config().context, type);
+  const std::int64_t vocabulary = gpt.specification().vocabulary_size;
+  BatchSession batch(gpt, gpt.specification().context, type);
   struct Running {
     Alone expected;
     std::int64_t number;
@@ -82,33 +82,33 @@ void expect_same_as_alone(const Gpt& gpt, int sequences, CacheType type = CacheT
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAlone) {
-  Gpt gpt = random_gpt(small_config());
+  Transformer gpt = random_gpt(small_config());
   for (int sequences : {1, 2, 5, 20}) expect_same_as_alone(gpt, sequences);
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithPreparedWeights) {
   for (const auto format :
        {kernels::WeightFormat::bf16, kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-    Gpt gpt = random_gpt(small_config());
+    Transformer gpt = random_gpt(small_config());
     gpt.parameters().prepare(format);
     expect_same_as_alone(gpt, 9);
   }
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithQuantisedCaches) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
     expect_same_as_alone(gpt, 9, type);
   }
 }
 
 TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   expect_error(
       ErrorCode::invalid_argument, [&] { BatchSession(gpt, 0); }, "must be 1 to");
   BatchSession batch(gpt, 4);
-  std::vector<float> logits(static_cast<std::size_t>(gpt.config().vocabulary_size));
-  const auto prompt = random_tokens(3, gpt.config().vocabulary_size, 1);
+  std::vector<float> logits(static_cast<std::size_t>(gpt.specification().vocabulary_size));
+  const auto prompt = random_tokens(3, gpt.specification().vocabulary_size, 1);
   expect_error(
       ErrorCode::invalid_argument, [&] { batch.begin({}, logits); }, "1 to 4 tokens, not 0");
   const std::int64_t sequence = batch.begin(prompt, logits);
@@ -167,7 +167,7 @@ class Watcher final : public Probe {
 };
 
 TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   BatchSession batch(gpt, 16);
   std::vector<float> logits(61);
   std::vector<BatchSession::Step> steps;
@@ -190,7 +190,7 @@ TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
 }
 
 TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   BatchSession batch(gpt, 16);
   std::vector<float> logits(61);
   const std::int64_t sequence = batch.begin(random_tokens(3, 61, 1), logits);
@@ -208,7 +208,7 @@ TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
 }
 
 TEST(BatchSession, ASequenceTakesTheMemoryThatItIsGoingToNeed) {
-  const Gpt gpt = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
+  const Transformer gpt = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
   BatchSession batch(gpt, 256);
   const std::vector<std::int32_t> prompt = random_tokens(60, 61, 3);
   std::vector<float> logits(61);

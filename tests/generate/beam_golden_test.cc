@@ -13,11 +13,11 @@ namespace heed {
 namespace {
 
 struct SearchGolden {
-  EncoderDecoder model;
+  Transformer model;
   Json decoding;
 
   explicit SearchGolden(const std::string& name)
-      : model(load_encoder_decoder(directory(name))),
+      : model(load_transformer(StacksWanted::two, directory(name))),
         decoding(parse_json(read_text_file(directory(name) / "decoding.json"), name)) {}
 
   static std::filesystem::path directory(const std::string& name) {

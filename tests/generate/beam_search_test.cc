@@ -42,7 +42,7 @@ ToySources many_sources(std::int64_t count, std::int64_t vocabulary) {
 }
 
 TEST(BeamSearch, WithEnoughBeamsItIsExhaustive) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const ToySources sources = few_sources();
   std::vector<UncachedNext> next = uncached(model, sources);
   for (const double penalty : {1.0, 0.6, 0.0, -1.0, 2.0}) {
@@ -60,7 +60,7 @@ TEST(BeamSearch, FindsWhatAPlainOneWithoutACacheFinds) {
   const ToySources sources = few_sources();
   int differ = 0;  // from the greedy output
   for (const std::uint64_t seed : {3U, 4U, 5U}) {
-    const EncoderDecoder model = toy_translator(seed);
+    const Transformer model = toy_translator(seed);
     std::vector<UncachedNext> next = uncached(model, sources);
     const auto greedy = greedy_search(model, sources.rows(), {.max_length = 9});
     for (const double penalty : {1.0, 0.6, 2.0}) {
@@ -87,7 +87,7 @@ TEST(BeamSearch, BeginsWithTheTokenThatTheModelForces) {
   Architecture architecture = toy_translator_architecture();
   for (const std::int64_t forced : {1, 4}) {
     architecture.forced_first = forced;
-    EncoderDecoder model(architecture);
+    Transformer model(architecture);
     model.parameters().initialize(4);
     std::vector<UncachedNext> next = uncached(model, sources);
     for (const double penalty : {1.0, 0.0}) {
@@ -114,7 +114,7 @@ TEST(BeamSearch, BeginsWithTheTokenThatTheModelForces) {
   }
   // An end that is forced is all there is.
   architecture.forced_first = toy_end;
-  const auto ended = beam_search(EncoderDecoder(architecture), sources.rows(), {.beams = 3});
+  const auto ended = beam_search(Transformer(architecture), sources.rows(), {.beams = 3});
   for (const auto& hypotheses : ended) {
     ASSERT_EQ(hypotheses.size(), 1U);
     EXPECT_EQ(hypotheses.front().tokens, std::vector<std::int32_t>{toy_end});
@@ -123,7 +123,7 @@ TEST(BeamSearch, BeginsWithTheTokenThatTheModelForces) {
 }
 
 TEST(BeamSearch, GreedyTakesTheLikeliestTokenAtEachStep) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const ToySources sources = few_sources();
   const auto found = greedy_search(model, sources.rows(), {.max_length = 12});
   for (std::int64_t b = 0; b < sources.count(); ++b) {
@@ -141,7 +141,7 @@ TEST(BeamSearch, GreedyTakesTheLikeliestTokenAtEachStep) {
   }
 }
 
-void expect_independent(const EncoderDecoder& model, const ToySources& sources, CacheType type) {
+void expect_independent(const Transformer& model, const ToySources& sources, CacheType type) {
   const BeamOptions options{.beams = 3, .n_best = 3, .max_length = 12, .cache_type = type};
   BeamOptions small = options;
   small.batch_tokens = 40;
@@ -157,13 +157,13 @@ void expect_independent(const EncoderDecoder& model, const ToySources& sources, 
 
 // Batches of every size, in every type of cache and weights.
 TEST(BeamSearch, AResultDoesNotDependOnTheOtherSources) {
-  EncoderDecoder model = toy_translator(8, 90);
+  Transformer model = toy_translator(8, 90);
   for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::int8}) {
     expect_independent(model, many_sources(13, 90), type);
   }
   for (const auto format :
        {kernels::WeightFormat::bf16, kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-    EncoderDecoder prepared = toy_translator(8, 90);
+    Transformer prepared = toy_translator(8, 90);
     prepared.parameters().prepare(format);
     expect_independent(prepared, many_sources(13, 90), CacheType::int8);
   }
@@ -174,7 +174,7 @@ TEST(BeamSearch, LongOutputsAreWhatFullPassesSay) {
   Architecture architecture = testing::toy_translator_architecture(40);
   for (StackSpecification& stack : architecture.stacks) stack.context = 100;
   architecture.stacks[1].end_of_text = -1;
-  EncoderDecoder model(architecture);
+  Transformer model(architecture);
   model.parameters().initialize(5);
   const ToySources sources = few_sources();
   const auto found = beam_search(model, sources.rows(), {.beams = 2, .max_length = 80});
@@ -196,7 +196,7 @@ TEST(BeamSearch, LongOutputsAreWhatFullPassesSay) {
 TEST(BeamSearch, OutputsHaveALongestLength) {
   Architecture architecture = testing::toy_translator_architecture();
   architecture.stacks[1].end_of_text = -1;
-  EncoderDecoder model(architecture);
+  Transformer model(architecture);
   model.parameters().initialize(5);
   const ToySources sources{{3, 4}, {2}};
   const auto length = [&](std::int64_t longest, std::size_t source) {
@@ -213,7 +213,7 @@ TEST(BeamSearch, OutputsHaveALongestLength) {
 TEST(BeamSearch, OutputsEndWithAnyOfTheTokensThatEndAText) {
   Architecture architecture = testing::toy_translator_architecture();
   architecture.other_ends = {3, 2};
-  EncoderDecoder model(architecture);
+  Transformer model(architecture);
   model.parameters().initialize(3);
   const ToySources sources = few_sources();
   bool seen = false;
@@ -235,11 +235,11 @@ TEST(BeamSearch, OutputsEndWithAnyOfTheTokensThatEndAText) {
 TEST(BeamSearch, TheLastTokenMayBeForced) {
   Architecture architecture = testing::toy_translator_architecture();
   architecture.stacks[1].end_of_text = -1;
-  EncoderDecoder free(architecture);
+  Transformer free(architecture);
   architecture.forced_last = 3;
   architecture.other_ends = {3};
-  EncoderDecoder model(architecture);
-  for (EncoderDecoder* one : {&free, &model}) one->parameters().initialize(5);
+  Transformer model(architecture);
+  for (Transformer* one : {&free, &model}) one->parameters().initialize(5);
   const ToySources sources{{4, 1}};
   const auto found = beam_search(model, sources.rows(), {.beams = 3, .n_best = 3, .max_length = 2});
   UncachedNext next(free, sources.source(0));
@@ -256,7 +256,7 @@ TEST(BeamSearch, TheLastTokenMayBeForced) {
 }
 
 TEST(BeamSearch, ReportsProgressAndStops) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const ToySources sources = many_sources(20, 6);
   std::vector<Progress> reports;
   std::atomic<bool> stop = false;
@@ -276,7 +276,7 @@ TEST(BeamSearch, ReportsProgressAndStops) {
 }
 
 TEST(BeamSearch, RefusesWhatItCannotDecode) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const auto refused = [&](const ToySources& sources, const BeamOptions& options,
                            std::string_view expected) {
     expect_error(
@@ -295,13 +295,12 @@ TEST(BeamSearch, RefusesWhatItCannotDecode) {
   Architecture silent = model.architecture();
   silent.decoder_start = -1;
   expect_error(
-      ErrorCode::unsupported,
-      [&] { beam_search(EncoderDecoder(silent), ToySources{{1}}.rows(), {}); },
+      ErrorCode::unsupported, [&] { beam_search(Transformer(silent), ToySources{{1}}.rows(), {}); },
       "which token its decoder starts from");
 }
 
 TEST(BeamSearch, RefusesLogitsThatAreNotNumbers) {
-  EncoderDecoder model = toy_translator();
+  Transformer model = toy_translator();
   for (float& value : model.parameters().all()) value = std::nanf("");
   expect_error(
       ErrorCode::diverged,

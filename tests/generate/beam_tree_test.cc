@@ -55,7 +55,7 @@ TEST(BeamTree, IsWhatAPlainSearchLooksAt) {
   const ToySources sources = few_sources();
   int finished = 0, dropped = 0, cut_off = 0;
   for (const std::uint64_t seed : {3U, 4U}) {
-    const EncoderDecoder model = toy_translator(seed);
+    const Transformer model = toy_translator(seed);
     std::vector<UncachedNext> next = uncached(model, sources);
     for (const std::int64_t beams : {1, 2, 3, 5}) {
       std::vector<BeamTree> trees;
@@ -89,7 +89,7 @@ TEST(BeamTree, IsWhatAPlainSearchLooksAt) {
 
 // With more beams than there are outputs, the tree is that of every output.
 TEST(BeamTree, WithEnoughBeamsItHoldsEveryOutput) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const ToySources sources{{4, 1, 2, 0}};
   std::vector<BeamTree> trees;
   const auto found = beam_search(model, sources.rows(),
@@ -109,7 +109,7 @@ TEST(BeamTree, WithEnoughBeamsItHoldsEveryOutput) {
 }
 
 TEST(BeamTree, RecordingChangesNothing) {
-  const EncoderDecoder model = toy_translator(8, 90);
+  const Transformer model = toy_translator(8, 90);
   ToySources sources{};
   for (std::int32_t i = 0; i < 12; ++i) sources.add({(7 * i) % 90, (11 * i + 3) % 90, i, 0});
   for (const CacheType type : {CacheType::f32, CacheType::int8}) {
@@ -163,7 +163,7 @@ TEST(BeamSearchWithEdits, FindsWhatFullPassesWithThemFind) {
   SomeEdits editor;
   int differ = 0;
   for (const std::uint64_t seed : {3U, 4U, 5U}) {
-    const EncoderDecoder model = toy_translator(seed);
+    const Transformer model = toy_translator(seed);
     for (std::int64_t b = 0; b < sources.count(); ++b) {
       const ToySources one{sources.source(b)};
       UncachedNext next(model, sources.source(b), &editor);

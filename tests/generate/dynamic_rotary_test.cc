@@ -20,7 +20,7 @@ constexpr std::int64_t prompt = 24;
 class DynamicRotary : public ::testing::Test {
  protected:
   DynamicRotary()
-      : gpt_(load_gpt(directory())),
+      : gpt_(load_transformer(StacksWanted::one, directory())),
         file_(SafetensorsFile::open(directory() / "golden.safetensors")),
         tokens_(testing::exact<std::int32_t>(file_, "tokens")),
         decoded_(file_.find("decoded")->shape) {
@@ -35,7 +35,7 @@ class DynamicRotary : public ::testing::Test {
     EXPECT_LE(relative_error(logits, decoded_.view()[step].span()), 1e-5) << "step " << step;
   }
 
-  Gpt gpt_;
+  Transformer gpt_;
   SafetensorsFile file_;
   Tensor<std::int32_t> tokens_;
   Tensor<float> decoded_;  // (17, V)
@@ -71,7 +71,7 @@ TEST_F(DynamicRotary, ReusesNoPrefixThatTurnsOtherwise) {
 // Each sequence of a batch turns by its own length.
 TEST_F(DynamicRotary, SequencesOfABatchDoNotDependOnEachOther) {
   BatchSession batch(gpt_, 64);
-  std::vector<float> logits(static_cast<std::size_t>(gpt_.config().vocabulary_size));
+  std::vector<float> logits(static_cast<std::size_t>(gpt_.specification().vocabulary_size));
   const std::int64_t other = batch.begin(tokens().first(5), logits);
   const std::int64_t own = batch.begin(tokens().first(prompt), logits);
   expect_step(0, logits);

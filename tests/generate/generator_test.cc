@@ -31,11 +31,11 @@ BytePairTokenizer byte_tokenizer() {
 
 // Predicts t[i + 1] after token t[i] with certainty: position embeddings are zero, token embeddings
 // are one-hot, and the unembedding maps each token to its successor.
-Gpt reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t context) {
+Transformer reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t context) {
   const auto size = static_cast<std::int64_t>(successor.size());
   StackSpecification config = make_gpt_config(1, 1, size, context, size);
   config.tied_unembedding = false;
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   for (std::int64_t token = 0; token < size; ++token) {
     gpt.parameters().tensor(testing::gpt2_parameter("wte.weight"))(token, token) = 1.0F;
     gpt.parameters().tensor(testing::gpt2_parameter("lm_head.weight"))(
@@ -46,7 +46,7 @@ Gpt reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t contex
 }
 
 // Recites the bytes of `text` in a circle; every byte of it is another.
-Gpt reciting_gpt(const std::string& text, std::int64_t vocabulary_size) {
+Transformer reciting_gpt(const std::string& text, std::int64_t vocabulary_size) {
   std::vector<std::int32_t> successor(static_cast<std::size_t>(vocabulary_size), 0);
   const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i % text.size()]); };
   for (std::size_t i = 0; i < text.size(); ++i) successor[at(i)] = at(i + 1);
@@ -64,7 +64,7 @@ GenerateOptions greedy(std::int64_t max_new_tokens) {
 }
 
 TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto prompt = random_tokens(4, 61, 1);
   const GenerationResult result = generate(gpt, nullptr, prompt, greedy(20));
   auto tokens = prompt;
@@ -81,7 +81,7 @@ TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
 }
 
 TEST(Generate, IsAFunctionOfItsSeed) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto with_seed = [&](std::uint64_t seed) {
     return generate(gpt, nullptr, std::vector<std::int32_t>{1},
                     {.max_new_tokens = 20, .sampling = {.temperature = 2.0, .seed = seed}})
@@ -92,7 +92,7 @@ TEST(Generate, IsAFunctionOfItsSeed) {
 }
 
 TEST(Generate, StartsAnewInASessionThatHasReadBefore) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   Session session(gpt);
   const auto prompt = random_tokens(5, 61, 2);
   const auto first = generate(session, nullptr, prompt, greedy(10));
@@ -103,7 +103,7 @@ TEST(Generate, StartsAnewInASessionThatHasReadBefore) {
 TEST(Generate, StreamsWholeCharacters) {
   const auto tokenizer = byte_tokenizer();
   const std::string text = "aé😀";
-  const Gpt gpt = reciting_gpt(text, 257);
+  const Transformer gpt = reciting_gpt(text, 257);
   std::vector<std::string> pieces;
   std::vector<std::int32_t> tokens;
   const auto result =
@@ -121,13 +121,13 @@ TEST(Generate, StreamsWholeCharacters) {
 
 TEST(Generate, ReleasesAnUnfinishedCharacterAtTheEnd) {
   const auto tokenizer = byte_tokenizer();
-  const Gpt gpt = reciting_gpt("aé", 257);
+  const Transformer gpt = reciting_gpt("aé", 257);
   EXPECT_EQ(generate(gpt, &tokenizer, ids("a"), greedy(1)).text, "\uFFFD");
 }
 
 TEST(Generate, StopsAtAStopStringThatSpansTokens) {
   const auto tokenizer = byte_tokenizer();
-  const Gpt gpt = reciting_gpt("abcdefgh", 257);
+  const Transformer gpt = reciting_gpt("abcdefgh", 257);
   GenerateOptions options = greedy(30);
   options.stop_strings = {"fgh", "efx"};
   std::string streamed;
@@ -144,7 +144,7 @@ TEST(Generate, StopsAtAStopStringThatSpansTokens) {
 
 TEST(Generate, ReleasesTheBeginningOfAStopStringWhenTheLengthIsReached) {
   const auto tokenizer = byte_tokenizer();
-  const Gpt gpt = reciting_gpt("abcdefgh", 257);
+  const Transformer gpt = reciting_gpt("abcdefgh", 257);
   GenerateOptions options = greedy(4);
   options.stop_strings = {"defx"};
   std::vector<std::optional<std::int32_t>> tokens;
@@ -159,7 +159,7 @@ TEST(Generate, EndsWithTheText) {
   const auto tokenizer = byte_tokenizer();
   std::vector<std::int32_t> successor(257, 256);
   successor['a'] = 'b';
-  const Gpt gpt = reciting_gpt(successor, 64);
+  const Transformer gpt = reciting_gpt(successor, 64);
   auto result = generate(gpt, &tokenizer, ids("a"), greedy(10));
   EXPECT_EQ(result.finish_reason, FinishReason::stop_token);
   EXPECT_EQ(result.text, "b");
@@ -182,14 +182,14 @@ TEST(Generate, EndsWithTheModelsOwnEndOfText) {
 
 TEST(Generate, SamplesOnlyTokensOfTheTokenizer) {
   const auto tokenizer = byte_tokenizer();
-  const Gpt gpt = reciting_gpt(std::vector<std::int32_t>(300, 299), 16);
+  const Transformer gpt = reciting_gpt(std::vector<std::int32_t>(300, 299), 16);
   for (const std::int32_t token : generate(gpt, &tokenizer, ids("a"), greedy(10)).tokens) {
     EXPECT_LT(token, 257);
   }
 }
 
 TEST(Generate, EndsWhenTheContextIsFull) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto prompt = random_tokens(20, 61, 3);
   const auto result = generate(gpt, nullptr, prompt, greedy(100));
   EXPECT_EQ(result.finish_reason, FinishReason::context_full);
@@ -201,7 +201,7 @@ TEST(Generate, EndsWhenTheContextIsFull) {
 }
 
 TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   auto tokens = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(60);
   options.overflow = ContextOverflow::shift_window;
@@ -225,7 +225,7 @@ TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
 }
 
 TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto prompt = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(30);
   options.overflow = ContextOverflow::shift_window;
@@ -248,7 +248,7 @@ TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
 }
 
 TEST(Generate, ReadsTheEndOfAPromptTooLongForAShiftingWindow) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto prompt = random_tokens(40, 61, 4);
   GenerateOptions options = greedy(1);
   options.overflow = ContextOverflow::shift_window;
@@ -258,7 +258,7 @@ TEST(Generate, ReadsTheEndOfAPromptTooLongForAShiftingWindow) {
 }
 
 TEST(Generate, StopsOnRequest) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   std::atomic<bool> stop = false;
   GenerateOptions options = greedy(20);
   options.stop = &stop;
@@ -269,7 +269,7 @@ TEST(Generate, StopsOnRequest) {
 }
 
 TEST(Generate, RefusesInvalidOptions) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const std::vector<std::int32_t> prompt{1};
   const auto refuse = [&](std::span<const std::int32_t> tokens, const GenerateOptions& options,
                           const char* part) {

@@ -134,7 +134,7 @@ inline void expect_same(const std::vector<TokenHypothesis>& a,
 
 inline ToySources few_sources() { return {{4, 1, 2, 0}, {3, 0}, {2, 2, 1, 4, 3, 1, 0}, {1, 3, 0}}; }
 
-inline std::vector<UncachedNext> uncached(const EncoderDecoder& model, const ToySources& sources) {
+inline std::vector<UncachedNext> uncached(const Transformer& model, const ToySources& sources) {
   std::vector<UncachedNext> next;
   for (std::int64_t b = 0; b < sources.count(); ++b) next.emplace_back(model, sources.source(b));
   return next;

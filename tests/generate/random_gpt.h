@@ -7,14 +7,14 @@
 
 #include "base/random.h"
 #include "model/comparison.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed::testing {
 
 inline StackSpecification small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
 
-inline Gpt random_gpt(const StackSpecification& config, std::uint64_t seed = 7) {
-  Gpt gpt(config);
+inline Transformer random_gpt(const StackSpecification& config, std::uint64_t seed = 7) {
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(seed);
   for (float& value : gpt.parameters().all()) value *= 4.0F;
   return gpt;
@@ -32,12 +32,12 @@ inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t 
 }
 
 // Logits (T, V) of a whole sequence, without a cache.
-inline Tensor<float> full_logits(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+inline Tensor<float> full_logits(const Transformer& gpt, std::span<const std::int32_t> tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  const GptActivations activations(gpt.config(), 1, count, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, count, Keep::one_block);
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
               activations);
-  Tensor<float> logits(Shape{count, gpt.config().vocabulary_size});
+  Tensor<float> logits(Shape{count, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm(), logits);
   return logits;
 }

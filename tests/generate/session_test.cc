@@ -26,7 +26,7 @@ std::span<const float> row(const Tensor<float>& logits, std::int64_t position) {
 }
 
 TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(24, 61, 1);
   const Tensor<float> expected = full_logits(gpt, tokens);
   Session session(gpt);
@@ -41,7 +41,7 @@ TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
 }
 
 TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(20, 61, 2);
   const Tensor<float> expected = full_logits(gpt, tokens);
   for (const std::size_t piece : {1U, 2U, 3U, 7U, 19U, 20U}) {
@@ -57,7 +57,7 @@ TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
 }
 
 TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(12, 61, 3);
   const Tensor<float> expected = full_logits(gpt, tokens);
   Session session(gpt);
@@ -70,7 +70,7 @@ TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
 }
 
 TEST(Session, GoesOnFromWhereItWasCut) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(10, 61, 5);
   Session session(gpt);
@@ -95,7 +95,7 @@ constexpr struct {
 } quantised_caches[] = {{CacheType::bf16, 0x1p-6}, {CacheType::int8, 1.0 / 32}};
 
 TEST(Session, QuantisedCachesChangeLittle) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(24, 61, 1);
   const Tensor<float> expected = full_logits(gpt, tokens);
   for (const auto& [type, tolerance_of_type] : quantised_caches) {
@@ -115,7 +115,7 @@ TEST(Session, QuantisedCachesChangeLittle) {
 }
 
 TEST(Session, QuantisedCachesContinueAfterTruncation) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(9, 61, 5);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
@@ -135,7 +135,7 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
   const auto tokens = random_tokens(6, 61, 8);
   for (const auto format : {kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
     SCOPED_TRACE(kernels::weight_format_name(format));
-    Gpt quantised = random_gpt(small_config());
+    Transformer quantised = random_gpt(small_config());
     quantised.parameters().prepare(format);
     kernels::allow_integers_for_long_rows(false);
     const Tensor<float> expected = full_logits(quantised, tokens);
@@ -159,7 +159,7 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
 }
 
 TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(20, 61, 6);
   Session session(gpt);
   session.feed(tokens);
@@ -214,7 +214,7 @@ class PatternProbe : public Probe {
 };
 
 TEST(Session, ShowsThePatternOverAQuantisedCache) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
     Session session(gpt, 24, type), unseen(gpt, 24, type);
@@ -229,7 +229,7 @@ TEST(Session, ShowsThePatternOverAQuantisedCache) {
 }
 
 TEST(Session, ShowsAPassToItsProbeOnly) {
-  const Gpt gpt = random_gpt(small_config());
+  const Transformer gpt = random_gpt(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   CountingProbe probe;
   Session session(gpt);

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 
 namespace heed::testing {
 
@@ -28,8 +28,8 @@ inline Architecture toy_translator_architecture(std::int64_t vocabulary = 6) {
   return {.stacks = {encoder, decoder}, .padding = toy_padding, .decoder_start = toy_padding};
 }
 
-inline EncoderDecoder toy_translator(std::uint64_t seed = 3, std::int64_t vocabulary = 6) {
-  EncoderDecoder model(toy_translator_architecture(vocabulary));
+inline Transformer toy_translator(std::uint64_t seed = 3, std::int64_t vocabulary = 6) {
+  Transformer model(toy_translator_architecture(vocabulary));
   model.parameters().initialize(seed);
   return model;
 }
@@ -58,8 +58,7 @@ struct ToySources {
 // −∞.
 class UncachedNext {
  public:
-  UncachedNext(const EncoderDecoder& model, std::vector<std::int32_t> source,
-               Editor* editor = nullptr)
+  UncachedNext(const Transformer& model, std::vector<std::int32_t> source, Editor* editor = nullptr)
       : model_(model), source_(std::move(source)), editor_(editor) {}
 
   const std::vector<double>& operator()(const std::vector<std::int32_t>& tokens) {
@@ -79,14 +78,16 @@ class UncachedNext {
     std::vector<std::int32_t> read{static_cast<std::int32_t>(model_.architecture().decoder_start)};
     read.insert(read.end(), tokens.begin(), tokens.end());
     const auto from = std::ssize(source_), to = std::ssize(read);
-    GptActivations encoder(model_.architecture().encoder(), 1, from, Keep::one_block);
-    GptActivations decoder(model_.architecture().decoder(), 1, to, Keep::one_block, from);
-    model_.forward({source_.data(), Shape{1, from}},
-                   {.positions = from, .site = StackSite::encoder, .editor = editor_}, encoder,
-                   {read.data(), Shape{1, to}},
-                   {.positions = to, .site = StackSite::decoder, .editor = editor_}, decoder);
+    StackActivations encoder(model_.architecture().encoder(), 1, from, Keep::one_block);
+    StackActivations decoder(model_.architecture().decoder(), 1, to, Keep::one_block, from);
+    model_.forward({{source_.data(), Shape{1, from}},
+                    {.positions = from, .site = StackSite::encoder, .editor = editor_},
+                    encoder},
+                   {{read.data(), Shape{1, to}},
+                    {.positions = to, .site = StackSite::decoder, .editor = editor_},
+                    decoder});
     Tensor<float> logits(Shape{to, model_.architecture().decoder().vocabulary_size});
-    unembed(model_.decoder(), decoder.unembedding_in(), logits, to);
+    unembed(model_.stack(StackSite::decoder), decoder.unembedding_in(), logits, to);
     std::vector<double> next;
     double sum = 0;
     for (const float logit : logits.view()[to - 1].span()) {
@@ -97,7 +98,7 @@ class UncachedNext {
     return next;
   }
 
-  const EncoderDecoder& model_;
+  const Transformer& model_;
   std::vector<std::int32_t> source_;
   Editor* editor_;
   std::map<std::vector<std::int32_t>, std::vector<double>> known_;

@@ -17,7 +17,7 @@ using testing::small_translator;
 
 TEST(Translate, SourcesEndAsTheirTokenizerEndsTexts) {
   const TranslationTokenizers tokenizers = small_joint_vocabulary();
-  const EncoderDecoder model = small_translator(tokenizers);
+  const Transformer model = small_translator(tokenizers);
   const auto tokens = encode_source(model.architecture(), *tokenizers.source, "the dog", "line 1");
   EXPECT_EQ(tokens.back(), 2);
   EXPECT_EQ(tokenizers.source->decode(tokens, {.special_tokens = false}), "the dog");
@@ -25,7 +25,7 @@ TEST(Translate, SourcesEndAsTheirTokenizerEndsTexts) {
 
 TEST(Translate, NamesTheTextThatItCannotRead) {
   const TranslationTokenizers tokenizers = small_joint_vocabulary();
-  const EncoderDecoder model = small_translator(tokenizers);
+  const Transformer model = small_translator(tokenizers);
   const auto refused = [&](std::string_view text, std::string_view expected) {
     expect_error(
         ErrorCode::invalid_argument,
@@ -46,7 +46,7 @@ TEST(Translate, NamesTheTextThatItCannotRead) {
 // What is read back has no end, no other special tokens, and is UTF-8.
 TEST(Translate, TextsHaveOnlyWhatTheTokenizerKnows) {
   const TranslationTokenizers tokenizers = small_joint_vocabulary();
-  EncoderDecoder model = small_translator(tokenizers);
+  Transformer model = small_translator(tokenizers);
   // The likeliest tokens would be those that pad the vocabulary.
   const View<float> bias = model.parameters().tensor(
       {.role = Role::unembedding, .part = Part::bias, .site = StackSite::decoder});
@@ -72,7 +72,7 @@ TEST(Translate, TextsHaveOnlyWhatTheTokenizerKnows) {
 // A row for each token that is written; the last layer's is what its keys and queries say.
 TEST(Translate, CrossAttentionIsThatOfTheModel) {
   const TranslationTokenizers tokenizers = small_joint_vocabulary();
-  const EncoderDecoder model = small_translator(tokenizers);
+  const Transformer model = small_translator(tokenizers);
   const std::vector<std::int32_t> source{7, 9, 12, 2}, target{30, 8, 2};
   const Tensor<float> patterns = cross_attention(model, source, target);
   ASSERT_EQ(patterns.shape(), (Shape{1, 2, 3, 4}));

@@ -186,7 +186,7 @@ class Block(nn.Module):
         return x
 
 
-class Gpt(nn.Module):
+class Transformer(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config

@@ -19,7 +19,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from gpt_module import Gpt
+from gpt_module import Transformer
 from make_gpt_golden import MODELS, adamw, loss_of, randomize
 
 STEPS, BATCHES, SEQUENCES, POSITIONS = 100, 16, 2, 21
@@ -39,7 +39,7 @@ def sequences(vocabulary_size):
 
 def main():
     config = MODELS["gpt_tied"]
-    model = Gpt(config).double()
+    model = Transformer(config).double()
     randomize(model)
     tokens = sequences(config.vocabulary_size)
     optimizer = adamw(model)

@@ -19,7 +19,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from gpt_module import Gpt, Points
+from gpt_module import Transformer, Points
 from make_gpt_golden import MODELS, randomize
 
 SCALE = 0.7
@@ -28,7 +28,7 @@ SCALE = 0.7
 def main():
     config = MODELS["gpt_tied"]
     torch.manual_seed(0)
-    model = Gpt(config).double()
+    model = Transformer(config).double()
     randomize(model)
     generator = torch.Generator().manual_seed(21)
     tokens = torch.randint(config.vocabulary_size, (2, config.context - 3), generator=generator)

@@ -28,7 +28,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from gpt_module import TRANSPOSED, Gpt, GptConfig, PointsWithGradients
+from gpt_module import TRANSPOSED, Transformer, GptConfig, PointsWithGradients
 
 STEPS = 10
 
@@ -111,7 +111,7 @@ def ten_steps(model, tokens, targets):
 
 
 def golden(config):
-    model = Gpt(config).double()
+    model = Transformer(config).double()
     randomize(model)
     generator = torch.Generator().manual_seed(21)
     # One sequence stops short of the context, to see that positions count from zero.

@@ -22,13 +22,13 @@ except ImportError as error:
     sys.exit(77)
 
 import safetensors_by_hand
-from gpt_module import TRANSPOSED, Gpt, GptConfig
+from gpt_module import TRANSPOSED, Transformer, GptConfig
 
 
 def load(directory):
     config = GptConfig.from_json(json.loads((directory / "config.json").read_text()))
     tensors = safetensors_by_hand.read(directory / "model.safetensors")
-    model = Gpt(config).double()
+    model = Transformer(config).double()
     for name, parameter in model.named_parameters():
         if name not in tensors:
             sys.exit(f"{directory}: there is no tensor '{name}'")

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "generate/random_gpt.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed::testing {
 
@@ -97,8 +97,8 @@ inline std::vector<ToyFamily> toy_families(std::int64_t context) {
 
 // Random gains and biases too: after initialize() these are one and zero. The weights are large
 // enough that attention is not even.
-inline Gpt toy_gpt(const StackSpecification& stack) {
-  Gpt gpt = random_gpt(stack);
+inline Transformer toy_gpt(const StackSpecification& stack) {
+  Transformer gpt = random_gpt(stack);
   RandomStream random(11, 0);
   for (const auto& [id, shape] : gpt.parameters().list()) {
     if (shape.rank() != 1) continue;

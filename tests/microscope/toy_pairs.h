@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "microscope/traces/pair_pass.h"
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 
 namespace heed::testing {
 
@@ -59,16 +59,16 @@ inline Architecture toy_pair_architecture(const ToyPairShape& shape) {
   return {.stacks = {encoder, decoder}, .padding = 0, .decoder_start = 1};
 }
 
-inline EncoderDecoder toy_translator(const Architecture& architecture) {
-  EncoderDecoder model(architecture);
+inline Transformer toy_translator(const Architecture& architecture) {
+  Transformer model(architecture);
   model.parameters().initialize(11);
   return model;
 }
-inline EncoderDecoder toy_translator(const ToyPairShape& shape = {}) {
+inline Transformer toy_translator(const ToyPairShape& shape = {}) {
   return toy_translator(toy_pair_architecture(shape));
 }
 
-inline PairTokens toy_pair() {
+inline Texts toy_pair() {
   return {.source = {5, 12, 12, 8, 30, 41, 2}, .target = {1, 7, 19, 33, 44}};
 }
 

@@ -55,20 +55,20 @@ ElementEditor::Change scaled_by(float factor) {
 }
 
 // Logits (B·T, V) of tokens (B, T).
-Tensor<float> logits_of(const Gpt& gpt, View<const std::int32_t> tokens, Editor* editor,
+Tensor<float> logits_of(const Transformer& gpt, View<const std::int32_t> tokens, Editor* editor,
                         Probe* probe = nullptr) {
   const std::int64_t batch = tokens.extent(0);
   const std::int64_t positions = tokens.extent(1);
-  const GptActivations activations(gpt.config(), batch, positions, Keep::one_block);
+  const StackActivations activations(gpt.specification(), batch, positions, Keep::one_block);
   gpt.forward(tokens, {.batch = batch, .positions = positions, .probe = probe, .editor = editor},
               activations);
-  Tensor<float> logits(Shape{batch * positions, gpt.config().vocabulary_size});
+  Tensor<float> logits(Shape{batch * positions, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm(), logits);
   return logits;
 }
 
 struct Example {
-  Gpt gpt = testing::random_gpt(testing::small_config());
+  Transformer gpt = testing::random_gpt(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(2 * 9, 61, 3);
 
   View<const std::int32_t> view() const { return {tokens.data(), {2, 9}}; }
@@ -108,7 +108,8 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
     read_as_f32(*file.find(name), values);
     return values;
   };
-  Gpt gpt(gpt_config_from_json(parse_json(model.metadata().at("config"), "golden"), "golden"));
+  Transformer gpt(
+      gpt_config_from_json(parse_json(model.metadata().at("config"), "golden"), "golden"));
   for (const Parameter& parameter : gpt.parameters().list()) {
     const std::string name = testing::gpt2_name(parameter.id);
     const TensorEntry& from = *model.find("parameter." + name);
@@ -122,7 +123,7 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
   const View<const std::int32_t> tokens(reinterpret_cast<const std::int32_t*>(stored.bytes.data()),
                                         stored.shape);
   int compared = 0;
-  for (const Point& point : all_points(gpt.config().layers)) {
+  for (const Point& point : all_points(gpt.specification().layers)) {
     for (const auto& [kind, factor] : {std::pair{".scale", 0.7F}, std::pair{".zero", 0.0F}}) {
       const std::string name = point_name(point) + kind;
       if (golden.find(name) == nullptr) continue;
@@ -169,14 +170,14 @@ TEST(Editor, ChangesCachedDecodingAsOnePass) {
   const Example example;
   ElementEditor editor(points_of_each_kind(), halved_from_5);
   const auto whole = logits_of(example.gpt, example.view(), &editor);
-  KeyValueCache cache(example.gpt.config(), 2, 9);
+  KeyValueCache cache(example.gpt.specification(), 2, 9);
   for (const auto& [begin, end] : {std::pair{0, 4}, {4, 6}, {6, 7}, {7, 8}, {8, 9}}) {
     const std::int64_t count = end - begin;
     std::vector<std::int32_t> tokens;
     for (int b = 0; b < 2; ++b) {
       for (int t = begin; t < end; ++t) tokens.push_back(example.view()(b, t));
     }
-    const GptActivations activations(example.gpt.config(), 2, count, Keep::one_block);
+    const StackActivations activations(example.gpt.specification(), 2, count, Keep::one_block);
     example.gpt.forward(View<const std::int32_t>(tokens.data(), {2, count}),
                         {.batch = 2,
                          .positions = count,
@@ -198,11 +199,11 @@ TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   const Example example;
   ElementEditor editor(points_of_each_kind(), halved_from_5);
   // Sequences that have read 7 and 4 tokens go on with one more.
-  const auto config = example.gpt.config();
+  const auto config = example.gpt.specification();
   KeyValueCache longer(config, 1, 9);
   KeyValueCache shorter(config, 1, 9);
   const auto read = [&](KeyValueCache& cache, std::int64_t b, std::int64_t count) {
-    const GptActivations activations(config, 1, count, Keep::one_block);
+    const StackActivations activations(config, 1, count, Keep::one_block);
     example.gpt.forward(
         View<const std::int32_t>(&example.view()(b, cache.length()), {1, count}),
         {.positions = count, .first_position = cache.length(), .cache = &cache, .editor = &editor},
@@ -216,7 +217,7 @@ TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   const std::int32_t next[] = {example.view()(0, 7), example.view()(1, 5)};
   KeyValueCache* const caches[] = {&longer, &shorter};
   const std::int64_t lengths[] = {7, 5};
-  const GptActivations activations(config, 2, 1, Keep::one_block);
+  const StackActivations activations(config, 2, 1, Keep::one_block);
   example.gpt.forward(
       View<const std::int32_t>(next, {2, 1}),
       {.batch = 2, .positions = 1, .caches = caches, .first_positions = lengths, .editor = &editor},

@@ -1,4 +1,4 @@
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 
 #include <gtest/gtest.h>
 
@@ -61,18 +61,18 @@ struct Pairs {
   }
 };
 
-EncoderDecoder initialised(const Architecture& architecture) {
-  EncoderDecoder model(architecture);
+Transformer initialised(const Architecture& architecture) {
+  Transformer model(architecture);
   model.parameters().initialize(7);
   return model;
 }
 
 TEST(EncoderDecoder, GradientsMatchFiniteDifferences) {
   for (const Shape2& shape : shapes()) {
-    EncoderDecoder model = initialised(toy(shape));
+    Transformer model = initialised(toy(shape));
     const Pairs pairs;
     PairBuffers buffers(model.architecture(), Keep::every_block);
-    GptGradients gradients(model.architecture());
+    Gradients gradients(model.architecture());
     model.loss_and_gradients(pairs.batch(), {}, buffers, gradients);
     RandomStream signs(3, 0);
     for (const Parameter& parameter : model.parameters().list()) {
@@ -154,10 +154,10 @@ struct LongPairs {
 
 // The table of distances, number by number, of both stacks.
 TEST(EncoderDecoder, GradientsOfEveryDistancesBiasMatchFiniteDifferences) {
-  EncoderDecoder model = initialised(t5_toy());
+  Transformer model = initialised(t5_toy());
   const LongPairs pairs;
   PairBuffers buffers(model.architecture(), Keep::every_block);
-  GptGradients gradients(model.architecture());
+  Gradients gradients(model.architecture());
   model.loss_and_gradients(pairs.batch(), {}, buffers, gradients);
   for (const StackSite site : {StackSite::encoder, StackSite::decoder}) {
     const ParameterId id{.role = Role::position_bias, .site = site};
@@ -197,7 +197,7 @@ TEST(EncoderDecoder, GradientsOfEveryDistancesBiasMatchFiniteDifferences) {
 
 TEST(EncoderDecoder, SequencesOfABatchAreWhatTheyAreAlone) {
   for (const Shape2& shape : shapes()) {
-    const EncoderDecoder model = initialised(toy(shape));
+    const Transformer model = initialised(toy(shape));
     const Pairs pairs;
     PairBuffers buffers(model.architecture(), Keep::one_block);
     model.loss(pairs.batch(), buffers);
@@ -216,16 +216,18 @@ TEST(EncoderDecoder, SequencesOfABatchAreWhatTheyAreAlone) {
 
 TEST(EncoderDecoder, RectangularPassesAreRaggedOnes) {
   for (const Shape2& shape : shapes()) {
-    const EncoderDecoder model = initialised(toy(shape));
+    const Transformer model = initialised(toy(shape));
     const Pairs pairs;
     PairBuffers buffers(model.architecture(), Keep::one_block);
     model.loss(pairs.batch(), buffers);
-    GptActivations encoder(model.architecture().encoder(), 1, 6, Keep::every_block);
-    GptActivations decoder(model.architecture().decoder(), 1, 3, Keep::every_block, 6);
-    model.forward({pairs.source.data() + 4, Shape{1, 6}},
-                  {.positions = 6, .site = StackSite::encoder}, encoder,
-                  {pairs.target.data() + 4, Shape{1, 3}},
-                  {.positions = 3, .site = StackSite::decoder}, decoder);
+    StackActivations encoder(model.architecture().encoder(), 1, 6, Keep::every_block);
+    StackActivations decoder(model.architecture().decoder(), 1, 3, Keep::every_block, 6);
+    model.forward({{pairs.source.data() + 4, Shape{1, 6}},
+                   {.positions = 6, .site = StackSite::encoder},
+                   encoder},
+                  {{pairs.target.data() + 4, Shape{1, 3}},
+                   {.positions = 3, .site = StackSite::decoder},
+                   decoder});
     const View<float> rows = buffers.decoder().final_norm();
     EXPECT_LE(relative_error(decoder.final_norm().span(), rows.slice(0, 4, 7).span()), 1e-5);
   }
@@ -234,13 +236,13 @@ TEST(EncoderDecoder, RectangularPassesAreRaggedOnes) {
 // Steps of one token with caches of every type, several hypotheses of several sources at once.
 TEST(EncoderDecoder, CachedDecodingIsTheFullPass) {
   for (const Shape2& shape : shapes()) {
-    const EncoderDecoder model = initialised(toy(shape));
+    const Transformer model = initialised(toy(shape));
     const Pairs pairs;
     for (const CacheType type : {CacheType::f32, CacheType::bf16, CacheType::int8}) {
       const EncodedSources encoded = model.encode({pairs.source, pairs.source_starts}, type);
       const std::vector<std::int64_t> sources{0, 0, 1, 1, 1};
       KeyValueCache cache = model.make_cache(5, 8, type);
-      GptActivations activations(model.architecture().decoder(), 5, 1, Keep::one_block);
+      StackActivations activations(model.architecture().decoder(), 5, 1, Keep::one_block);
       Tensor<float> logits(Shape{5, 50});
       for (std::int64_t t = 0; t < 3; ++t) {
         const auto at = static_cast<std::size_t>(t);
@@ -252,7 +254,8 @@ TEST(EncoderDecoder, CachedDecodingIsTheFullPass) {
       PairBuffers buffers(model.architecture(), Keep::one_block);
       model.loss(pairs.batch(), buffers);
       Tensor<float> expected(Shape{7, 50});
-      unembed(model.decoder(), buffers.decoder().unembedding_in(), expected, ragged_positions);
+      unembed(model.stack(StackSite::decoder), buffers.decoder().unembedding_in(), expected,
+              ragged_positions);
       const double tolerance = type == CacheType::f32 ? 1e-5 : 3e-2;
       for (std::int64_t r = 0; r < 5; ++r) {
         const auto row = logits.view()[r].span();
@@ -266,11 +269,11 @@ TEST(EncoderDecoder, CachedDecodingIsTheFullPass) {
 }
 
 TEST(EncoderDecoder, ReorderedHypothesesGoOnAsTheirParents) {
-  const EncoderDecoder model = initialised(toy(shapes()[1]));
+  const Transformer model = initialised(toy(shapes()[1]));
   const Pairs pairs;
   for (const CacheType type : {CacheType::f32, CacheType::int8}) {
     const EncodedSources encoded = model.encode({pairs.source, pairs.source_starts}, type);
-    GptActivations activations(model.architecture().decoder(), 3, 1, Keep::one_block);
+    StackActivations activations(model.architecture().decoder(), 3, 1, Keep::one_block);
     const auto decode = [&](KeyValueCache& cache, const std::vector<std::int32_t>& tokens,
                             const std::vector<std::int64_t>& sources) {
       Tensor<float> logits(Shape{std::ssize(tokens), 50});
@@ -294,7 +297,7 @@ TEST(EncoderDecoder, ReorderedHypothesesGoOnAsTheirParents) {
 
 // An encoder sees both ways; a decoder never sees what comes later.
 TEST(EncoderDecoder, TheMaskIsWhatMakesAnEncoder) {
-  const EncoderDecoder model = initialised(toy(shapes()[0]));
+  const Transformer model = initialised(toy(shapes()[0]));
   Pairs pairs;
   PairBuffers buffers(model.architecture(), Keep::one_block);
   const auto rows = [](View<float> view, std::int64_t begin, std::int64_t end) {
@@ -318,10 +321,10 @@ TEST(EncoderDecoder, TheMaskIsWhatMakesAnEncoder) {
 
 TEST(EncoderDecoder, RecomputedBlocksGiveTheSameGradients) {
   for (const Shape2& shape : shapes()) {
-    const EncoderDecoder model = initialised(toy(shape));
+    const Transformer model = initialised(toy(shape));
     const Pairs pairs;
-    const EncoderDecoder::Step step{.dropout = {.active = false}};
-    GptGradients kept(model.architecture()), recomputed(model.architecture());
+    const Transformer::PairStep step{.dropout = {.active = false}};
+    Gradients kept(model.architecture()), recomputed(model.architecture());
     PairBuffers all(model.architecture(), Keep::every_block);
     PairBuffers few(model.architecture(), Keep::residuals);
     model.loss_and_gradients(pairs.batch(), step, all, kept);
@@ -331,11 +334,11 @@ TEST(EncoderDecoder, RecomputedBlocksGiveTheSameGradients) {
 }
 
 TEST(EncoderDecoder, DropoutIsOneStreamAStackAndSequence) {
-  EncoderDecoder model = initialised(toy(shapes()[0]));
+  Transformer model = initialised(toy(shapes()[0]));
   model.set_dropout(0, 0.5F, 0);
   const Pairs pairs;
   PairBuffers buffers(model.architecture(), Keep::every_block);
-  GptGradients gradients(model.architecture());
+  Gradients gradients(model.architecture());
   const auto loss = [&](std::uint64_t pass) {
     return model
         .loss_and_gradients(pairs.batch(), {.dropout = {.active = true, .seed = 3, .pass = pass}},
@@ -348,7 +351,7 @@ TEST(EncoderDecoder, DropoutIsOneStreamAStackAndSequence) {
 }
 
 TEST(EncoderDecoder, RefusesWhatItCannotRun) {
-  const EncoderDecoder model = initialised(toy(shapes()[0]));
+  const Transformer model = initialised(toy(shapes()[0]));
   PairBuffers buffers(model.architecture(), Keep::one_block);
   Pairs pairs;
   pairs.source_starts = {0, 0, 10};
@@ -362,10 +365,63 @@ TEST(EncoderDecoder, RefusesWhatItCannotRun) {
   expect_error(
       ErrorCode::invalid_argument, [&] { model.loss(longer.batch(), buffers); }, "25 positions",
       "context of 24");
+}
+
+TEST(EncoderDecoder, AndOneStackRefuseEachOthersPasses) {
+  const Transformer two = initialised(toy(shapes()[0]));
+  const Transformer one({.stacks = {make_gpt_config(1, 1, 8, 8, 8)}});
+  const std::vector<std::int32_t> tokens{1, 2};
+  const std::vector<std::int64_t> row_starts{0, 2};
+  const View<const std::int32_t> text{tokens.data(), Shape{1, 2}};
+  const StackActivations of_one(one.specification(), 1, 2, Keep::one_block);
+  const StackActivations source(two.specification(StackSite::encoder), 1, 2, Keep::one_block);
+  const StackActivations target(two.specification(), 1, 2, Keep::one_block, 2);
   expect_error(
-      ErrorCode::invalid_argument,
-      [] { EncoderDecoder one(Architecture{.stacks = {make_gpt_config(1, 1, 8, 8, 8)}}); },
-      "two stacks");
+      ErrorCode::unsupported, [&] { two.forward(text, {.positions = 2}, target); },
+      "an encoder and a decoder: expected a model of one stack");
+  expect_error(
+      ErrorCode::unsupported,
+      [&] {
+        one.forward({text, {.positions = 2, .site = StackSite::encoder}, of_one},
+                    {text, {.positions = 2, .site = StackSite::decoder}, of_one});
+      },
+      "one stack: expected an encoder-decoder");
+  expect_error(
+      ErrorCode::unsupported,
+      [&] {
+        one.encode({tokens, row_starts}, CacheType::f32);
+      },
+      "one stack: expected an encoder-decoder");
+}
+
+// Doubles what attention adds in the decoder.
+class DoublingEditor final : public Editor {
+ public:
+  bool edits(const Point& point) const override {
+    return point.kind == PointKind::attention_out && point.site == StackSite::decoder;
+  }
+  void edit(const EditedPoint&, View<float> values) override {
+    for (float& value : values.span()) value *= 2;
+  }
+};
+
+TEST(EncoderDecoder, WithAnEditorIsEditedInEveryPass) {
+  const Transformer model = initialised(toy(shapes()[0]));
+  const auto editor = std::make_shared<DoublingEditor>();
+  const Transformer edited = model.with_editor(editor);
+  const Pairs pairs;
+  const auto losses = [&](const Transformer& of, Editor* given) {
+    PairBuffers buffers(of.architecture(), Keep::every_block);
+    Gradients gradients(of.architecture());
+    of.loss_and_gradients(pairs.batch(), {.dropout = {.active = false}, .editor = given}, buffers,
+                          gradients);
+    return std::vector<float>(buffers.losses().begin(), buffers.losses().end());
+  };
+  EXPECT_EQ(losses(edited, nullptr), losses(model, editor.get()));
+  EXPECT_NE(losses(edited, nullptr), losses(model, nullptr));
+  expect_error(
+      ErrorCode::unsupported, [&] { edited.encode(pairs.batch().source, CacheType::f32); },
+      "a model with an editor");
 }
 
 }  // namespace

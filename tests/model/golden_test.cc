@@ -9,7 +9,7 @@
 #include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 #include "model/comparison.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "support/golden.h"
 #include "support/golden_steps.h"
 #include "support/tested_instruction_sets.h"
@@ -42,7 +42,7 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
         gpt_(golden_.gpt()),
         tokens_(golden_.exact<std::int32_t>("tokens")),
         targets_(golden_.exact<std::int32_t>("targets")),
-        buffers_(gpt_.config(), tokens_.shape()[0], tokens_.shape()[1]) {
+        buffers_(gpt_.specification(), tokens_.shape()[0], tokens_.shape()[1]) {
     kernels::use_instruction_set(GetParam().instruction_set);
     for (const std::int32_t target : targets_.span()) {
       counted_ += target != kernels::ignored_target;
@@ -50,7 +50,7 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
   }
   ~AgainstPyTorch() override { kernels::use_instruction_set(""); }
 
-  LossSum loss_and_gradients(GptGradients& gradients) {
+  LossSum loss_and_gradients(Gradients& gradients) {
     return gpt_.loss_and_gradients(
         tokens_, targets_, {.scale = 1.0F / static_cast<float>(counted_)}, buffers_, gradients);
   }
@@ -60,7 +60,7 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
   }
 
   Golden golden_;
-  Gpt gpt_;
+  Transformer gpt_;
   Tensor<std::int32_t> tokens_;
   Tensor<std::int32_t> targets_;
   TrainingBuffers buffers_;
@@ -71,9 +71,9 @@ TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
   const std::int64_t batch = tokens_.shape()[0];
   const std::int64_t positions = tokens_.shape()[1];
   RecordingProbe probe;
-  const GptActivations activations(gpt_.config(), batch, positions, Keep::one_block);
+  const StackActivations activations(gpt_.specification(), batch, positions, Keep::one_block);
   gpt_.forward(tokens_, {.batch = batch, .positions = positions, .probe = &probe}, activations);
-  Tensor<float> logits(Shape{batch * positions, gpt_.config().vocabulary_size});
+  Tensor<float> logits(Shape{batch * positions, gpt_.specification().vocabulary_size});
   gpt_.project(activations.final_norm(), logits);
   const double logits_error = relative_error(logits.span(), golden_.floats("logits").span());
   EXPECT_LE(logits_error, forward_tolerance);
@@ -91,12 +91,12 @@ TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
     worst = std::max(worst, error);
     ++compared;
   }
-  EXPECT_EQ(compared, all_points(gpt_.config().layers).size());
+  EXPECT_EQ(compared, all_points(gpt_.specification().layers).size());
   record("worst_point", worst);
 }
 
 TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
-  GptGradients gradients(gpt_.config());
+  Gradients gradients(gpt_.architecture());
   const LossSum loss = loss_and_gradients(gradients);
   EXPECT_EQ(loss.count, counted_);
   const double expected_loss = golden_.exact<double>("loss")[0];
@@ -116,10 +116,10 @@ TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
 // Whatever backward recomputes, and whether or not parameters' gradients are wanted.
 TEST_P(AgainstPyTorch, TheGradientOfEveryPointAgrees) {
   for (const Keep keep : {Keep::every_block, Keep::residuals}) {
-    TrainingBuffers buffers(gpt_.config(), tokens_.shape()[0], tokens_.shape()[1], keep);
+    TrainingBuffers buffers(gpt_.specification(), tokens_.shape()[0], tokens_.shape()[1], keep);
     RecordingProbe probe;
     probe.gradients_wanted = true;
-    GptGradients gradients(gpt_.config());
+    Gradients gradients(gpt_.architecture());
     gpt_.loss_and_gradients(tokens_, targets_,
                             {.scale = 1.0F / static_cast<float>(counted_), .probe = &probe},
                             buffers, gradients);
@@ -135,7 +135,7 @@ TEST_P(AgainstPyTorch, TheGradientOfEveryPointAgrees) {
       worst = std::max(worst, error);
       ++compared;
     }
-    EXPECT_EQ(compared, all_points(gpt_.config().layers).size());
+    EXPECT_EQ(compared, all_points(gpt_.specification().layers).size());
     record("worst_point_gradient", worst);
   }
 }
@@ -147,7 +147,7 @@ TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradien
   probe.gradients_wanted = true;
   const Pass pass{.batch = batch, .positions = positions, .probe = &probe};
   gpt_.forward(tokens_, pass, buffers_.activations);
-  Tensor<float> logits(Shape{batch * positions, gpt_.config().vocabulary_size});
+  Tensor<float> logits(Shape{batch * positions, gpt_.specification().vocabulary_size});
   gpt_.project(buffers_.activations.final_norm(), logits);
   Tensor<float> losses(Shape{batch * positions});
   kernels::cross_entropy_forward_backward(logits, targets_.view().reshape({batch * positions}),
@@ -160,13 +160,13 @@ TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradien
     EXPECT_LE(relative_error(record.values, expected.span()), gradient_tolerance) << name;
   }
   // All but the logits', which backward starts from.
-  EXPECT_EQ(probe.gradients.size(), all_points(gpt_.config().layers).size() - 1);
+  EXPECT_EQ(probe.gradients.size(), all_points(gpt_.specification().layers).size() - 1);
 }
 
 TEST_P(AgainstPyTorch, TenStepsOfAdamWAgree) {
   const Tensor<double> losses = golden_.exact<double>("step_losses");
   const Tensor<double> norms = golden_.exact<double>("step_norms");
-  GptGradients gradients(gpt_.config());
+  Gradients gradients(gpt_.architecture());
   GoldenSteps steps(gpt_.parameters());
   double worst = 0;
   for (std::int64_t step = 0; step < 10; ++step) {
@@ -193,13 +193,13 @@ class LossCurve : public ::testing::TestWithParam<std::string> {
                                              "tests/golden/loss_curve.safetensors");
     const auto tokens = testing::exact<std::int32_t>(curve, "tokens");
     const auto expected = testing::exact<double>(curve, "losses");
-    Gpt gpt = start.gpt();
+    Transformer gpt = start.gpt();
     gpt.parameters().set_precision(precision);
     const std::int64_t batches = tokens.shape()[0], sequences = tokens.shape()[1];
     const std::int64_t positions = tokens.shape()[2] - 1;
     Tensor<std::int32_t> inputs(Shape{sequences, positions}), targets(inputs.shape());
-    TrainingBuffers buffers(gpt.config(), sequences, positions);
-    GptGradients gradients(gpt.config());
+    TrainingBuffers buffers(gpt.specification(), sequences, positions);
+    Gradients gradients(gpt.architecture());
     GoldenSteps steps(gpt.parameters());
     std::vector<double> differences;
     for (std::int64_t step = 0; step < expected.size(); ++step) {

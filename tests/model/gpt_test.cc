@@ -1,4 +1,4 @@
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@ namespace {
 
 StackSpecification tiny_config() { return make_gpt_config(2, 2, 16, 8, 11); }
 
-TEST(Gpt, UntrainedLossIsNearUniform) {
+TEST(Transformer, UntrainedLossIsNearUniform) {
   const StackSpecification config = tiny_config();
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(1);
   Tensor<std::int32_t> tokens(Shape{3, 8});
   Tensor<std::int32_t> targets(Shape{3, 8});
@@ -30,10 +30,10 @@ TEST(Gpt, UntrainedLossIsNearUniform) {
 
 // The directional derivative along the gradient, by central differences: ties every backward to its
 // forward at once.
-TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
+TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
   StackSpecification config = tiny_config();
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(2);
   for (float& value : gpt.parameters().all()) value *= 5;  // away from the linear regime
   Tensor<std::int32_t> tokens(Shape{3, 8});
@@ -43,8 +43,8 @@ TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
     targets[i] = static_cast<std::int32_t>(i * 5 % 11);
   }
   TrainingBuffers buffers(config, 3, 8);
-  GptGradients gradients(config);
-  const Gpt::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
+  Gradients gradients({.stacks = {config}});
+  const Transformer::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
   gpt.loss_and_gradients(tokens, targets, step, buffers, gradients);
 
   double squared = 0;
@@ -55,7 +55,7 @@ TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
       gpt.parameters().all()[i] +=
           static_cast<float>(move * gradients.all()[i] / std::sqrt(squared));
     }
-    GptGradients ignored(config);
+    Gradients ignored({.stacks = {config}});
     return gpt.loss_and_gradients(tokens, targets, step, buffers, ignored).sum;
   };
   const double above = loss_at(distance);
@@ -65,10 +65,10 @@ TEST(Gpt, GradientPredictsTheChangeOfTheLoss) {
 }
 
 // Recomputing runs the same functions on the same numbers: the same gradients, to the bit.
-TEST(Gpt, RecomputedBlocksGiveTheSameGradients) {
+TEST(Transformer, RecomputedBlocksGiveTheSameGradients) {
   StackSpecification config = make_gpt_config(3, 2, 16, 8, 11);
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(2);
   Tensor<std::int32_t> tokens(Shape{3, 8});
   Tensor<std::int32_t> targets(Shape{3, 8});
@@ -76,9 +76,9 @@ TEST(Gpt, RecomputedBlocksGiveTheSameGradients) {
     tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
     targets[i] = static_cast<std::int32_t>(i * 5 % 11);
   }
-  const Gpt::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
+  const Transformer::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
   TrainingBuffers kept(config, 3, 8), recomputed(config, 3, 8, Keep::residuals);
-  GptGradients gradients(config), again(config);
+  Gradients gradients({.stacks = {config}}), again({.stacks = {config}});
   const LossSum loss = gpt.loss_and_gradients(tokens, targets, step, kept, gradients);
   EXPECT_EQ(gpt.loss_and_gradients(tokens, targets, step, recomputed, again).sum, loss.sum);
   for (std::size_t i = 0; i < again.all().size(); ++i) {
@@ -87,9 +87,9 @@ TEST(Gpt, RecomputedBlocksGiveTheSameGradients) {
   EXPECT_LT(recomputed.activations.bytes(), kept.activations.bytes());
 }
 
-TEST(Gpt, RefusesWhatDoesNotFitIt) {
+TEST(Transformer, RefusesWhatDoesNotFitIt) {
   const StackSpecification config = tiny_config();
-  const Gpt gpt(config);
+  const Transformer gpt({.stacks = {config}});
   EvaluationBuffers buffers(config, 1, 4);
   Tensor<std::int32_t> tokens(Shape{1, 4});
   Tensor<std::int32_t> targets(Shape{1, 4});
@@ -109,21 +109,21 @@ TEST(Gpt, RefusesWhatDoesNotFitIt) {
 }
 
 // A batch of sequences decoded step by step, as one pass has it.
-TEST(Gpt, ContinuesABatchFromItsCache) {
+TEST(Transformer, ContinuesABatchFromItsCache) {
   const StackSpecification config = tiny_config();
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(5);
   for (float& value : gpt.parameters().all()) value *= 5;
   Tensor<std::int32_t> tokens(Shape{3, 8});
   for (std::int64_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
   }
-  const GptActivations whole(config, 3, 8, Keep::one_block);
+  const StackActivations whole(config, 3, 8, Keep::one_block);
   gpt.forward(tokens, {.batch = 3, .positions = 8}, whole);
   const View<float> expected = whole.final_norm().reshape({3, 8, 16});
 
   KeyValueCache cache(config, 3, 8);
-  const GptActivations step(config, 3, 1, Keep::one_block);
+  const StackActivations step(config, 3, 1, Keep::one_block);
   Tensor<std::int32_t> column(Shape{3, 1});
   for (std::int64_t t = 0; t < 8; ++t) {
     for (std::int64_t b = 0; b < 3; ++b) column[b] = tokens.view()(b, t);

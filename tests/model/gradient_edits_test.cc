@@ -10,7 +10,7 @@
 #include "base/expect_error.h"
 #include "generate/random_gpt.h"
 #include "microscope/toy_pairs.h"
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -63,7 +63,7 @@ Direction direction_of(std::span<const float> gradient) {
 
 // The slope of a loss is the gradient's share of the direction: of its own, and of `other`, in
 // which the parts have slopes that it would lack if it were wrongly zero there.
-void expect_gradient(GptParameters& parameters, GptGradients& gradients, const Direction& other,
+void expect_gradient(Parameters& parameters, Gradients& gradients, const Direction& other,
                      const std::function<double()>& compute, const std::string& what) {
   std::ranges::fill(gradients.all(), 0.0F);
   compute();
@@ -99,7 +99,7 @@ std::vector<Point> editable_points(const Architecture& architecture) {
   return points;
 }
 
-struct Texts {
+struct ToyTexts {
   std::vector<std::int32_t> tokens = testing::random_tokens(2 * 9, 61, 3);
   std::vector<std::int32_t> targets = testing::random_tokens(2 * 9, 61, 4);
 
@@ -109,11 +109,11 @@ struct Texts {
 
 void expect_edits_in(StackSpecification config) {
   config.initial_deviation = 0.15F;  // gradients well above rounding
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(7);
-  const Texts texts;
+  const ToyTexts texts;
   TrainingBuffers buffers(config, 2, 9);
-  GptGradients gradients(gpt.parameters().architecture());
+  Gradients gradients(gpt.parameters().architecture());
   gpt.loss_and_gradients(texts.read(), texts.next(), {}, buffers, gradients);
   const Direction unedited = direction_of(gradients.all());
   for (const Point& point : editable_points(gpt.parameters().architecture())) {
@@ -149,7 +149,7 @@ TEST(GradientEdits, OfParallelBlocks) {
 
 TEST(GradientEdits, OfEveryPointOfPairs) {
   for (const NormPlacement placement : {NormPlacement::pre, NormPlacement::post}) {
-    EncoderDecoder model(testing::toy_pair_architecture({placement, PositionKind::sinusoidal}));
+    Transformer model(testing::toy_pair_architecture({placement, PositionKind::sinusoidal}));
     model.parameters().initialize(7);
     const std::vector<std::int32_t> source{3, 9, 27, 41, 5, 12, 12, 8, 30, 2};
     const std::vector<std::int32_t> target{1, 7, 19, 33, 1, 44, 6}, next{7, 19, 33, 2, 44, 6, 2};
@@ -157,7 +157,7 @@ TEST(GradientEdits, OfEveryPointOfPairs) {
     const PairBatch batch{
         .source = {source, source_starts}, .target = {target, target_starts}, .next = next};
     PairBuffers buffers(model.architecture(), Keep::every_block);
-    GptGradients gradients(model.architecture());
+    Gradients gradients(model.architecture());
     model.loss_and_gradients(batch, {}, buffers, gradients);
     const Direction unedited = direction_of(gradients.all());
     for (const Point& point : editable_points(model.architecture())) {
@@ -173,11 +173,11 @@ TEST(GradientEdits, OfEveryPointOfPairs) {
 }
 
 TEST(GradientEdits, OfPatternsNeedAttentionWithoutDropout) {
-  Gpt gpt = testing::random_gpt(testing::small_config());
+  Transformer gpt = testing::random_gpt(testing::small_config());
   gpt.set_dropout(0, 0.5F, 0);
-  const Texts texts;
-  TrainingBuffers buffers(gpt.config(), 2, 9);
-  GptGradients gradients(gpt.parameters().architecture());
+  const ToyTexts texts;
+  TrainingBuffers buffers(gpt.specification(), 2, 9);
+  Gradients gradients(gpt.parameters().architecture());
   Scaling editor({PointKind::pattern, 1});
   testing::expect_error(
       ErrorCode::unsupported,

@@ -10,7 +10,7 @@
 #include "base/expect_error.h"
 #include "generate/random_gpt.h"
 #include "model/comparison.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -52,7 +52,7 @@ class HeadPoints : public ::testing::Test {
 
   RecordingProbe run(Editor* editor = nullptr) const {
     RecordingProbe probe;
-    const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+    const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
     gpt.forward({tokens.data(), {1, positions}},
                 {.positions = positions, .probe = &probe, .editor = editor}, activations);
     return probe;
@@ -97,7 +97,7 @@ class HeadPoints : public ::testing::Test {
     return values;
   }
 
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 };
 

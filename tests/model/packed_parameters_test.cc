@@ -5,7 +5,7 @@
 
 #include "generate/random_gpt.h"
 #include "model/comparison.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -20,7 +20,7 @@ StackSpecification config_of(bool tied) {
   return config;
 }
 
-Tensor<float> packed_logits(const Gpt& gpt) {
+Tensor<float> packed_logits(const Transformer& gpt) {
   std::vector<std::int32_t> tokens;
   for (std::int32_t t = 0; t < packed_positions; ++t) tokens.push_back(t * 37 % 70);
   return testing::full_logits(gpt, tokens);
@@ -28,7 +28,7 @@ Tensor<float> packed_logits(const Gpt& gpt) {
 
 TEST(PackedParameters, ChangeNoBit) {
   for (const bool tied : {true, false}) {
-    Gpt gpt(config_of(tied));
+    Transformer gpt({.stacks = {config_of(tied)}});
     gpt.parameters().initialize(3);
     const Tensor<float> plain = packed_logits(gpt);
     gpt.parameters().pack();
@@ -37,7 +37,7 @@ TEST(PackedParameters, ChangeNoBit) {
 }
 
 TEST(PackedParameters, GiveWayToQuantisedFormats) {
-  Gpt gpt(config_of(true)), quantised(config_of(true));
+  Transformer gpt({.stacks = {config_of(true)}}), quantised({.stacks = {config_of(true)}});
   gpt.parameters().initialize(3);
   quantised.parameters().initialize(3);
   quantised.parameters().prepare(kernels::WeightFormat::int8);
@@ -49,7 +49,7 @@ TEST(PackedParameters, GiveWayToQuantisedFormats) {
 
 TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
   const std::int64_t bytes =
-      GptParameters::packed_bytes(make_gpt_config(2, 4, 256, packed_positions, 512));
+      Parameters::packed_bytes(make_gpt_config(2, 4, 256, packed_positions, 512));
   const std::int64_t weights = 512 * 256 + 2 * (4 * 256 * 256 + 2 * 256 * 1024);
   EXPECT_GE(bytes, weights * 4);
   EXPECT_LE(bytes, weights * 6);
@@ -57,12 +57,12 @@ TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
 
 // What threads fetch while they wait is what is read next.
 TEST(PreparedParameters, FollowEachOtherInTheOrderOfATokensProducts) {
-  Gpt gpt(config_of(true));
-  GptParameters& parameters = gpt.parameters();
+  Transformer gpt({.stacks = {config_of(true)}});
+  Parameters& parameters = gpt.parameters();
   parameters.initialize(3);
   parameters.prepare(kernels::WeightFormat::bf16);
   std::vector<const kernels::PreparedWeight*> read;
-  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
     const BlockParameters& block = parameters.block(layer);
     for (const LinearWeights* linear :
          {&block.query_key_value, &block.projection, &block.up, &block.down}) {

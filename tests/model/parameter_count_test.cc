@@ -4,9 +4,9 @@
 
 #include "base/expect_error.h"
 #include "model/architecture_presets.h"
-#include "model/gpt.h"
 #include "model/parameters.h"
 #include "model/presets.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -14,15 +14,15 @@ namespace {
 using testing::expect_error;
 
 TEST(ParameterCount, IsThePublishedOne) {
-  EXPECT_EQ(count_parameters(gpt_preset("gpt2").config).total, 124'439'808);
-  EXPECT_EQ(count_parameters(gpt_preset("gpt2-medium").config).total, 354'823'168);
-  EXPECT_EQ(count_parameters(gpt_preset("gpt2-large").config).total, 774'030'080);
-  EXPECT_EQ(count_parameters(gpt_preset("gpt2-xl").config).total, 1'557'611'200);
-  EXPECT_EQ(count_parameters(gpt_preset("gpt3").config).total, 174'604'259'328);
+  EXPECT_EQ(count_parameters(model_preset("gpt2").config).total, 124'439'808);
+  EXPECT_EQ(count_parameters(model_preset("gpt2-medium").config).total, 354'823'168);
+  EXPECT_EQ(count_parameters(model_preset("gpt2-large").config).total, 774'030'080);
+  EXPECT_EQ(count_parameters(model_preset("gpt2-xl").config).total, 1'557'611'200);
+  EXPECT_EQ(count_parameters(model_preset("gpt3").config).total, 174'604'259'328);
 }
 
 TEST(ParameterCount, TakesGpt3Apart) {
-  const ParameterCount count = count_parameters(gpt_preset("gpt3").config);
+  const ParameterCount count = count_parameters(model_preset("gpt3").config);
   EXPECT_EQ(count.embedding, 617'558'016);
   EXPECT_EQ(count.per_head.query, 1'572'864);
   EXPECT_EQ(count.per_head.key, 1'572'864);
@@ -38,7 +38,7 @@ TEST(ParameterCount, TakesGpt3Apart) {
 
 TEST(ParameterCount, IsWhatTheArenaHolds) {
   std::vector<StackSpecification> configs;
-  for (const GptPreset& preset : gpt_presets()) configs.push_back(preset.config);
+  for (const ModelPreset& preset : model_presets()) configs.push_back(preset.config);
   StackSpecification unusual = make_gpt_config(2, 3, 24, 16, 37);
   unusual.block.attention.head_size = 10;
   unusual.block.feed_forward.width = 56;
@@ -47,7 +47,7 @@ TEST(ParameterCount, IsWhatTheArenaHolds) {
   set_biases(unusual, false);
   configs.push_back(unusual);
   for (const StackSpecification& config : configs) {
-    const ArenaLayout layout = gpt_layout(config);
+    const ArenaLayout layout = parameter_layout({.stacks = {config}});
     std::int64_t elements = 0;
     for (const auto& entry : layout.entries()) elements += entry.shape.size();
     EXPECT_EQ(count_parameters(config).total, elements);
@@ -60,7 +60,7 @@ TEST(ParameterCount, IsThatOfPublishedDecoders) {
       {"llama-3.2-1b", 1'235'814'400}, {"llama-3-8b", 8'030'261'248}, {"mistral-7b", 7'241'732'096},
       {"qwen2.5-0.5b", 494'032'768},   {"qwen3-0.6b", 596'049'920},   {"pythia-160m", 162'322'944}};
   for (const auto& [name, total] : published) {
-    EXPECT_EQ(count_parameters(gpt_preset(name).config).total, total) << name;
+    EXPECT_EQ(count_parameters(model_preset(name).config).total, total) << name;
   }
 }
 
@@ -110,13 +110,14 @@ TEST(ParameterCount, CountsTwoStacks) {
   // Two norms in a block, three in the decoder's, and a last one: each of gain and bias.
   EXPECT_EQ(count.norms, (2 * 2 + 1 + 2 * 3 + 1) * 2 * 16);
   expect_error(
-      ErrorCode::invalid_argument, [&] { Gpt gpt(decoder); }, "cross-attention");
+      ErrorCode::invalid_argument, [&] { Transformer gpt({.stacks = {decoder}}); },
+      "cross-attention");
   expect_error(
       ErrorCode::invalid_argument, [&] { Architecture{{decoder}}.validate(); }, "cross-attention");
 }
 
 TEST(ModelCost, FollowsFromTheCounts) {
-  const ModelCost cost = model_cost(gpt_preset("gpt2").config);
+  const ModelCost cost = model_cost(model_preset("gpt2").config);
   EXPECT_EQ(cost.key_value_bytes_per_token, 2 * 12 * 768 * 4);
   EXPECT_EQ(cost.run_bytes, 124'439'808 * 4 + 1024 * 73'728);
   EXPECT_EQ(cost.train_bytes, 124'439'808LL * 16);
@@ -126,11 +127,11 @@ TEST(ModelCost, FollowsFromTheCounts) {
 }
 
 TEST(Presets, AreFoundByName) {
-  EXPECT_TRUE(is_gpt_preset("shakespeare-char"));
-  EXPECT_FALSE(is_gpt_preset("gpt5"));
+  EXPECT_TRUE(is_model_preset("shakespeare-char"));
+  EXPECT_FALSE(is_model_preset("gpt5"));
   expect_error(
-      ErrorCode::not_found, [] { gpt_preset("gpt5"); }, "'gpt5'", "gpt2-xl");
-  for (const GptPreset& preset : gpt_presets()) {
+      ErrorCode::not_found, [] { model_preset("gpt5"); }, "'gpt5'", "gpt2-xl");
+  for (const ModelPreset& preset : model_presets()) {
     EXPECT_NO_THROW(preset.config.validate()) << preset.name;
     if (preset.name == "qwen3-0.6b") continue;  // 16 heads of 128 in a stream of 1024
     EXPECT_EQ(preset.config.attention_width(), preset.config.channels) << preset.name;

@@ -8,9 +8,8 @@
 #include <limits>
 
 #include "model/architecture_presets.h"
-#include "model/encoder_decoder.h"
-#include "model/gpt.h"
 #include "model/presets.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -18,7 +17,7 @@ namespace {
 // Keeps parameters and gradients away from the model, where they are not numbers.
 class AwaySchedule final : public ParameterSchedule {
  public:
-  AwaySchedule(const Architecture& architecture, GptParameters& parameters, GptGradients& gradients,
+  AwaySchedule(const Architecture& architecture, Parameters& parameters, Gradients& gradients,
                std::int64_t piece_rows)
       : ranges_(part_ranges(architecture, piece_rows)),
         parameters_(parameters),
@@ -87,8 +86,8 @@ class AwaySchedule final : public ParameterSchedule {
   }
 
   std::vector<PartRange> ranges_;
-  GptParameters& parameters_;
-  GptGradients& gradients_;
+  Parameters& parameters_;
+  Gradients& gradients_;
   std::vector<float> kept_;
   std::vector<float> sums_;
   std::vector<int> readers_;
@@ -121,12 +120,12 @@ void check_gpt(const StackSpecification& config, Keep keep, std::int64_t piece_r
                std::int64_t chunk_rows = VocabularyLoss::most_chunk_rows) {
   const Shape shape{2, 4};
   const View<const std::int32_t> read(pass_tokens, shape), predicted(next_tokens, shape);
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(7);
-  GptGradients gradients(config);
+  Gradients gradients({.stacks = {config}});
   TrainingBuffers buffers(config, 2, 4, keep);
   buffers.loss = VocabularyLoss(config.vocabulary_size, 0.1F, chunk_rows);
-  const Gpt::Step step{.scale = 0.5F, .dropout = {.active = true, .seed = 1}};
+  const Transformer::Step step{.scale = 0.5F, .dropout = {.active = true, .seed = 1}};
   const LossSum expected = gpt.loss_and_gradients(read, predicted, step, buffers, gradients);
   EvaluationBuffers evaluation(config, 2, 4);
   evaluation.loss = VocabularyLoss(config.vocabulary_size, 0.1F, chunk_rows);
@@ -135,7 +134,7 @@ void check_gpt(const StackSpecification& config, Keep keep, std::int64_t piece_r
   Tensor<float> logits(Shape{8, config.vocabulary_size}), away_logits(logits.shape());
   gpt.project(ends, logits, 4);
 
-  GptGradients away(config);
+  Gradients away({.stacks = {config}});
   const AwaySchedule schedule({.stacks = {config}}, gpt.parameters(), away, piece_rows);
   expect_equal(gpt.loss_and_gradients(read, predicted, step, buffers, away), expected,
                piece_rows > 0);
@@ -177,7 +176,8 @@ TEST(ParameterSchedule, PiecesAreAsLargeAsABlock) {
   const auto rows_of = [](const StackSpecification& config) {
     return table_piece_rows({.stacks = {config}});
   };
-  EXPECT_EQ(rows_of(gpt_preset("gpt2").config), (50257 + 5) / 6) << "6 pieces of 7 million numbers";
+  EXPECT_EQ(rows_of(model_preset("gpt2").config), (50257 + 5) / 6)
+      << "6 pieces of 7 million numbers";
   EXPECT_EQ(rows_of(make_gpt_config(3, 2, 64, 8, 16384)), 0) << "a table of 4 MiB";
   EXPECT_EQ(rows_of(make_gpt_config(3, 2, 64, 8, 16385)), 8193);
 }
@@ -207,11 +207,11 @@ TEST(ParameterSchedule, OfEncoderAndDecoder) {
     const std::int64_t starts[] = {0, 3, 8};
     const PairBatch batch{
         .source = {pass_tokens, starts}, .target = {pass_tokens, starts}, .next = next_tokens};
-    EncoderDecoder model(architecture);
+    Transformer model(architecture);
     model.parameters().initialize(3);
-    GptGradients gradients(architecture), away(architecture);
+    Gradients gradients(architecture), away(architecture);
     PairBuffers buffers(architecture, Keep::every_block);
-    const EncoderDecoder::Step step{.dropout = {.active = true, .seed = 4}};
+    const Transformer::PairStep step{.dropout = {.active = true, .seed = 4}};
     const LossSum expected = model.loss_and_gradients(batch, step, buffers, gradients);
     const AwaySchedule schedule(architecture, model.parameters(), away, piece_rows);
     expect_equal(model.loss_and_gradients(batch, step, buffers, away), expected, piece_rows > 0);

@@ -8,7 +8,7 @@
 
 #include "model/cache.h"
 #include "model/comparison.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "support/gpt2_names.h"
 
 namespace heed {
@@ -66,20 +66,20 @@ void expect_all_points(const RecordingProbe& probe, std::int64_t t, std::int64_t
 }
 
 TEST(Probe, ChangesNothingInTraining) {
-  Gpt gpt(probed_config());
+  Transformer gpt({.stacks = {probed_config()}});
   gpt.parameters().initialize(4);
   const auto tokens = some_tokens(7);
   const auto targets = some_tokens(5);
-  const auto step = [&](Probe* probe, GptGradients& gradients) {
-    TrainingBuffers buffers(gpt.config(), batch, positions);
+  const auto step = [&](Probe* probe, Gradients& gradients) {
+    TrainingBuffers buffers(gpt.specification(), batch, positions);
     return gpt.loss_and_gradients(
         tokens, targets, {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = probe},
         buffers, gradients);
   };
   RecordingProbe probe;
   probe.gradients_wanted = true;
-  GptGradients plain(gpt.config());
-  GptGradients probed(gpt.config());
+  Gradients plain(gpt.architecture());
+  Gradients probed(gpt.architecture());
   EXPECT_EQ(step(nullptr, plain).sum, step(&probe, probed).sum);
   EXPECT_TRUE(std::ranges::equal(plain.all(), probed.all()));
   expect_all_points(probe, positions, positions);
@@ -92,12 +92,12 @@ TEST(Probe, ChangesNothingInTraining) {
 
 // With dropout: what the gradients of points imply must be the gradients that backward computed.
 TEST(Probe, SeesGradientsBehindDropout) {
-  Gpt gpt(probed_config());
+  Transformer gpt({.stacks = {probed_config()}});
   gpt.parameters().initialize(4);
   RecordingProbe probe;
   probe.gradients_wanted = true;
-  TrainingBuffers buffers(gpt.config(), batch, positions);
-  GptGradients gradients(gpt.config());
+  TrainingBuffers buffers(gpt.specification(), batch, positions);
+  Gradients gradients(gpt.architecture());
   gpt.loss_and_gradients(some_tokens(7), some_tokens(5),
                          {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = &probe},
                          buffers, gradients);
@@ -128,8 +128,8 @@ TEST(Probe, SeesGradientsBehindDropout) {
 }
 
 // Hands over final norms (B·T, C) of a pass of tokens [begin, end) of every sequence.
-std::vector<float> pass(const Gpt& gpt, KeyValueCache& cache, std::int64_t begin, std::int64_t end,
-                        Probe* probe) {
+std::vector<float> pass(const Transformer& gpt, KeyValueCache& cache, std::int64_t begin,
+                        std::int64_t end, Probe* probe) {
   const auto all = some_tokens(7);
   Tensor<std::int32_t> tokens(Shape{batch, end - begin});
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -137,7 +137,7 @@ std::vector<float> pass(const Gpt& gpt, KeyValueCache& cache, std::int64_t begin
       tokens.view()(b, t - begin) = all.view()(b, t);
     }
   }
-  const GptActivations activations(gpt.config(), batch, end - begin, Keep::one_block);
+  const StackActivations activations(gpt.specification(), batch, end - begin, Keep::one_block);
   gpt.forward(tokens,
               {.batch = batch,
                .positions = end - begin,
@@ -150,10 +150,10 @@ std::vector<float> pass(const Gpt& gpt, KeyValueCache& cache, std::int64_t begin
 }
 
 TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
-  Gpt gpt(probed_config());
+  Transformer gpt({.stacks = {probed_config()}});
   gpt.parameters().initialize(4);
-  KeyValueCache plain(gpt.config(), batch, 8);
-  KeyValueCache probed(gpt.config(), batch, 8);
+  KeyValueCache plain(gpt.specification(), batch, 8);
+  KeyValueCache probed(gpt.specification(), batch, 8);
   RecordingProbe prefill;
   EXPECT_EQ(pass(gpt, plain, 0, 4, nullptr), pass(gpt, probed, 0, 4, &prefill));
   expect_all_points(prefill, 4, 4);
@@ -165,10 +165,10 @@ TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
 }
 
 TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
-  Gpt gpt(probed_config());
+  Transformer gpt({.stacks = {probed_config()}});
   gpt.parameters().initialize(4);
-  KeyValueCache whole_cache(gpt.config(), batch, 8);
-  KeyValueCache cache(gpt.config(), batch, 8);
+  KeyValueCache whole_cache(gpt.specification(), batch, 8);
+  KeyValueCache cache(gpt.specification(), batch, 8);
   RecordingProbe whole;
   RecordingProbe last;
   pass(gpt, whole_cache, 0, positions, &whole);
@@ -195,9 +195,9 @@ TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
    public:
     bool wants(const Point&) const override { return false; }
   };
-  Gpt gpt(probed_config());
+  Transformer gpt({.stacks = {probed_config()}});
   gpt.parameters().initialize(4);
-  KeyValueCache cache(gpt.config(), batch, 8);
+  KeyValueCache cache(gpt.specification(), batch, 8);
   Modest probe;
   pass(gpt, cache, 0, 3, &probe);
   EXPECT_EQ(probe.records.count("blocks.0.attn.hook_pattern"), 0U);

@@ -10,7 +10,7 @@
 #include "base/threads.h"
 #include "comm/local_group.h"
 #include "model/comparison.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -117,13 +117,13 @@ struct Problem {
 
   // Of a member of `ring`, or of whole sequences.
   Result run(KeyValueRing* ring) const {
-    Gpt gpt(config);
+    Transformer gpt({.stacks = {config}});
     gpt.parameters().initialize(2);
     for (float& value : gpt.parameters().all()) value *= 2;  // gains as well
     gpt.parameters().set_precision(precision);
     const PassShape shape(batch, config.context, ring);
     TrainingBuffers buffers(config, shape.batch, shape.positions, keep);
-    GptGradients gradients(config);
+    Gradients gradients({.stacks = {config}});
     const Tensor<std::int32_t> inputs = tokens(7);
     Tensor<std::int32_t> targets = tokens(5);
     targets[3] = kernels::ignored_target;
@@ -242,7 +242,7 @@ TEST(Ring, Bf16DiffersByTheRoundingOfWeights) {
 
 TEST(Ring, LossesOfEvaluationsAddUp) {
   const Problem problem{with_learned_positions(48), 2};
-  Gpt gpt(problem.config);
+  Transformer gpt({.stacks = {problem.config}});
   gpt.parameters().initialize(2);
   const Tensor<std::int32_t> tokens = problem.tokens(7), targets = problem.tokens(5);
   EvaluationBuffers whole(problem.config, 2, 48);

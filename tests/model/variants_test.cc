@@ -13,11 +13,11 @@ namespace {
 
 struct Base {
   static constexpr std::int64_t positions = 9;
-  Gpt gpt = testing::random_gpt(testing::small_config());
+  Transformer gpt = testing::random_gpt(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 
-  GptActivations activations(Keep keep = Keep::every_block) const {
-    GptActivations activations(gpt.config(), 1, positions, keep);
+  StackActivations activations(Keep keep = Keep::every_block) const {
+    StackActivations activations(gpt.specification(), 1, positions, keep);
     gpt.forward({tokens.data(), {1, positions}}, {.positions = positions}, activations);
     return activations;
   }
@@ -30,7 +30,7 @@ TEST(Variants, ThatDifferInNothingEndAsTheirBase) {
        {kernels::WeightFormat::f32, kernels::WeightFormat::bf16, kernels::WeightFormat::int8}) {
     Base base;
     base.gpt.parameters().prepare(format);
-    const GptActivations activations = base.activations();
+    const StackActivations activations = base.activations();
     Tensor<float> expected(Shape{1, 61});
     base.gpt.project(activations.final_norm().slice(0, Base::positions - 1, Base::positions),
                      expected);
@@ -59,7 +59,7 @@ TEST(Variants, MayEnterAtDifferentLayers) {
        {kernels::WeightFormat::f32, kernels::WeightFormat::int8}) {
     Base base;
     base.gpt.parameters().prepare(format);
-    const GptActivations activations = base.activations();
+    const StackActivations activations = base.activations();
     const auto enter = [&](Variants& variants, std::int64_t variant, std::int64_t layer,
                            float times) {
       const View<const float> stream =
@@ -101,8 +101,8 @@ TEST(Variants, MayEnterAtDifferentLayers) {
 
 TEST(Variants, NeedABaseThatKeepsEveryBlock) {
   const Base base;
-  const GptActivations kept = base.activations();
-  const GptActivations overwritten = base.activations(Keep::one_block);
+  const StackActivations kept = base.activations();
+  const StackActivations overwritten = base.activations(Keep::one_block);
   testing::expect_error(
       ErrorCode::invalid_argument, [&] { Variants(base.gpt, overwritten, {0}); },
       "every block kept");

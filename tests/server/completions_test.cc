@@ -171,7 +171,8 @@ std::vector<float> evaluated(const std::vector<std::int32_t>& tokens) {
   options.scored = [&](std::int64_t first, std::span<const float> scored) {
     std::copy(scored.begin(), scored.end(), losses.begin() + first);
   };
-  Evaluator(starter_model().gpt.config(), options).evaluate(starter_model().gpt, TokenList(tokens));
+  Evaluator(starter_model().gpt.specification(), options)
+      .evaluate(starter_model().gpt, TokenList(tokens));
   return losses;
 }
 

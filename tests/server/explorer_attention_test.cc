@@ -23,7 +23,7 @@ class ExplorerAttention : public ::testing::Test {
   std::string id_ = explorer_.trace(sentence);
   std::vector<std::int32_t> tokens_ = explorer_.model().encode(sentence);
   std::int64_t positions_ = std::ssize(tokens_);
-  const StackSpecification& config_ = explorer_.model().gpt.config();
+  const StackSpecification& config_ = explorer_.model().gpt.specification();
 
   std::string at(const std::string& rest) const { return "/api/traces/" + id_ + rest; }
 };
@@ -43,7 +43,7 @@ TEST_F(ExplorerAttention, EqualsThePatternThatIsPrinted) {
 }
 
 TEST_F(ExplorerAttention, WalksExactlyAsPrinted) {
-  const Gpt& gpt = explorer_.model().gpt;
+  const Transformer& gpt = explorer_.model().gpt;
   const std::vector<std::string> bytes = explorer_.model().token_bytes(tokens_);
   const std::vector<TextWord> words = words_of(bytes);
   const TextWord& word = find_word(words, "mole");

@@ -252,7 +252,7 @@ TEST(ExplorerTraces, TheOneUsedLongestAgoGoesFirst) {
     return LoadedModel{
         .name = "small", .gpt = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
   };
-  const std::int64_t one = TraceStore::bytes_needed(make().gpt.config(), 20);
+  const std::int64_t one = TraceStore::bytes_needed(make().gpt.specification(), 20);
   TestExplorer explorer(make(), {.trace_budget = 2 * one});
   const Json tokens = std::vector<int>(20, 3);
   const std::string first = explorer.post("/api/traces", {{"tokens", tokens}})["id"];

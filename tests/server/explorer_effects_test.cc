@@ -77,7 +77,7 @@ TEST_F(ExplorerEffects, WordsAreNeitherPooledNorScored) {
 // Of the 24 heads of 36 that attend most to one token: the first, the previous and the word's own
 // do not count.
 TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
-  const Gpt& gpt = explorer.model().gpt;
+  const Transformer& gpt = explorer.model().gpt;
   const std::vector<std::int32_t> tokens =
       explorer.model().encode("One moleskin of carbon dioxide.");
   const Json words = explorer.get(path(""))["words"];
@@ -86,7 +86,7 @@ TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
         words, [&](const Json& each) { return each["end"].get<std::int64_t>() > position; });
     const auto begin = word["begin"].get<std::int64_t>();
     std::vector<std::pair<float, HeadName>> heads;
-    for (const HeadName& head : all_heads(gpt.config())) {
+    for (const HeadName& head : all_heads(gpt.specification())) {
       const auto row = explorer.array(
           path(fmt::format("/attention/{}/{}/rows/{}", head.layer, head.head, position)));
       const auto last = std::min(begin, position - 1);
@@ -140,8 +140,8 @@ TEST_F(ExplorerEffects, TheLossIsThatOfTheNextTokenOfTheText) {
 }
 
 TEST_F(ExplorerEffects, WeightsAreThoseOfTheModel) {
-  const GptParameters& parameters = explorer.model().gpt.parameters();
-  const StackSpecification& config = explorer.model().gpt.config();
+  const Parameters& parameters = explorer.model().gpt.parameters();
+  const StackSpecification& config = explorer.model().gpt.specification();
   const TestExplorer::Array key =
       explorer.array("/api/weights/1/attention.key?head=2&rows=3,8&columns=0-1");
   ASSERT_EQ(key.shape, (std::vector<std::int64_t>{2, 2}));

@@ -22,7 +22,7 @@ LoadedModel small_model() {
 }
 
 std::int64_t bytes_of_one() {
-  return TraceStore::bytes_needed(small_model().gpt.config(), positions);
+  return TraceStore::bytes_needed(small_model().gpt.specification(), positions);
 }
 
 Json text_of(int token) { return std::vector<int>(static_cast<std::size_t>(positions), token); }
@@ -54,7 +54,7 @@ class ExplorerMemory : public ::testing::Test {
 TEST_F(ExplorerMemory, CountsWhatInterventionsHold) {
   const Json plain = trace(1);
   EXPECT_EQ(plain["bytes"], bytes_of_one());
-  const StackSpecification config = explorer_.model().gpt.config();
+  const StackSpecification config = explorer_.model().gpt.specification();
   const std::int64_t row = config.feed_forward() * 4;
   const Json swapped = trace(2, swaps(plain["id"], 10));
   EXPECT_GE(swapped["bytes"], bytes_of_one() + 10 * positions * row);

@@ -123,7 +123,7 @@ TEST_F(ExplorerNumbers, EveryDerivationIsTheSumThatItSays) {
         {"kind":"cut","layer":2,"head":4,"edges":[[20,5],[20,6]],"renormalise":true},
         {"kind":"scale","point":"blocks.3.ln1.hook_scale","factor":1.5}])"));
   std::vector<std::string> points{"logits"};
-  const StackSpecification& config = explorer_.model().gpt.config();
+  const StackSpecification& config = explorer_.model().gpt.specification();
   for (const Point& point : all_points(config)) points.push_back(point_name(point));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     points.push_back(fmt::format("blocks.{}.attn.hook_result", layer));
@@ -199,7 +199,7 @@ TEST_F(ExplorerNumbers, FiguresAreFiles) {
 TEST_F(ExplorerNumbers, CountsAsHeedParamsDoes) {
   const Json counted = explorer_.get("/api/parameters?config=gpt3");
   EXPECT_EQ(counted["total"].get<std::int64_t>(),
-            parameter_count_json("gpt3", gpt_preset("gpt3").config)["total"].get<std::int64_t>());
+            parameter_count_json("gpt3", model_preset("gpt3").config)["total"].get<std::int64_t>());
   std::int64_t sum = 0;
   for (const Json& part : counted["parts"]) sum += part["parameters"].get<std::int64_t>();
   EXPECT_EQ(sum, counted["total"]);

@@ -24,7 +24,7 @@ PairModel toy_pair_model() {
     stack.end_of_text = 0;
   }
   architecture.decoder_start = 0;
-  auto model = std::make_shared<EncoderDecoder>(architecture);
+  auto model = std::make_shared<Transformer>(architecture);
   model->parameters().initialize(5);
   return {"toy", model, tokenizer, tokenizer};
 }
@@ -77,8 +77,8 @@ class PairRoutesTest : public ::testing::Test {
 
 TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
   const std::string pair = make(texts());
-  const PairTokens tokens{model_.encode_source("the queen met the mole"),
-                          model_.encode_target("one fluffy day")};
+  const Texts tokens{model_.encode_source("the queen met the mole"),
+                     model_.encode_target("one fluffy day")};
   const PairPass pass(*model_.model, tokens);
   const Json described = get(pair);
   EXPECT_EQ(described["source"]["tokens"].size(), tokens.source.size());
@@ -86,7 +86,7 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
   EXPECT_EQ(described["target"]["words"][1]["text"], "one");
   ASSERT_EQ(described["kinds"].size(), 3U);
   for (const Json& kind : described["kinds"]) {
-    const PairAttentionKind of = *pair_attention_kind(kind["kind"].get<std::string>());
+    const AttentionSite of = *site_named(kind["kind"].get<std::string>(), pass.architecture());
     EXPECT_EQ(kind["queries"].get<std::int64_t>(), pass.queries(of));
     EXPECT_EQ(kind["keys"].get<std::int64_t>(), pass.keys(of));
     const std::string head = pair + "/attention/" + kind["kind"].get<std::string>() + "/1/2";

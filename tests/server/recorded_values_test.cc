@@ -40,7 +40,7 @@ class RecordedValuesTest : public ::testing::Test {
     return *std::get<ReplaceWith>(interventions_[i].change).values;
   }
 
-  Gpt gpt_ = heed::testing::small_gpt(40);
+  Transformer gpt_ = heed::testing::small_gpt(40);
   KeptPass pass_{gpt_, {3, 1, 4, 1, 5, 9, 2, 6}};
   RecordedValues values_;
   std::vector<Intervention> interventions_;
@@ -65,14 +65,14 @@ TEST_F(RecordedValuesTest, InterventionsShareTheValuesOfAPoint) {
   values_.fill(interventions_, nullptr);
   EXPECT_EQ(&replaced(0), &replaced(58));
   EXPECT_NE(&replaced(0), &replaced(1));
-  EXPECT_EQ(replaced(0).shape(), Shape({1, 8, gpt_.config().channels}));
+  EXPECT_EQ(replaced(0).shape(), Shape({1, 8, gpt_.specification().channels}));
 }
 
 TEST_F(RecordedValuesTest, RowsAreMoved) {
   ask(1, RecordedValues::Rows{.first = 4, .last = 5, .from = 1});
   ask(1, RecordedValues::All{});
   values_.fill(interventions_, nullptr);
-  const std::int64_t channels = gpt_.config().channels;
+  const std::int64_t channels = gpt_.specification().channels;
   ASSERT_EQ(replaced(0).shape(), Shape({1, 6, channels}));
   for (std::int64_t i = 0; i < 2 * channels; ++i) {
     EXPECT_EQ(replaced(0)[4 * channels + i], replaced(1)[channels + i]);

@@ -45,7 +45,7 @@ TEST(Service, TokenizesUpToAStatedNumberOfTokens) {
 TEST(Service, CallsAModelByItsDirectoryAlone) {
   const heed::testing::TemporaryDirectory directory;
   std::filesystem::create_directories(directory.path() / "elsewhere/fables");
-  save_gpt(heed::testing::small_gpt(40), directory.path() / "elsewhere/fables");
+  save_transformer(heed::testing::small_gpt(40), directory.path() / "elsewhere/fables");
   ServeOptions options;
   options.face = Face::explorer;
   const std::string path = directory.path().string() + "/elsewhere/../elsewhere/fables/";

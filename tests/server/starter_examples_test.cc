@@ -36,7 +36,7 @@ double probability(const std::string& text, const std::string& token, const Json
   TestExplorer& explorer = starter_explorer();
   const std::string id = explorer.trace(text, interventions);
   const Json next = explorer.get(fmt::format("/api/traces/{}/next?position=-1&limit={}", id,
-                                             starter().gpt.config().vocabulary_size));
+                                             starter().gpt.specification().vocabulary_size));
   for (const Json& candidate : next["candidates"]) {
     if (candidate["token"].get<std::string>() == token)
       return candidate["probability"].get<double>();

@@ -12,7 +12,7 @@ namespace heed::server::testing {
 
 inline LoadedTranslator small_loaded_translator() {
   TranslationTokenizers tokenizers = heed::testing::small_joint_vocabulary();
-  EncoderDecoder model = heed::testing::small_translator(tokenizers);
+  Transformer model = heed::testing::small_translator(tokenizers);
   return {.name = "small", .model = std::move(model), .tokenizers = std::move(tokenizers)};
 }
 

@@ -34,7 +34,7 @@ inline std::unique_ptr<Tokenizer> chat_tokenizer() {
 inline void write_chat_model(const std::filesystem::path& directory, std::int64_t context = 256,
                              bool with_template = true) {
   const auto tokenizer = chat_tokenizer();
-  save_gpt(small_gpt(tokenizer->vocabulary_size(), context), directory);
+  save_transformer(small_gpt(tokenizer->vocabulary_size(), context), directory);
   tokenizer->save(directory);
   const auto id = [&](const char* token) {
     return tokenizer->encode(token, {.special_tokens = true}).front();

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "formats/config_file.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "support/gpt2_names.h"
 
 namespace heed::testing {
@@ -41,11 +41,11 @@ class Golden {
                                     (name + ".safetensors"))),
         config_(gpt_config_from_json(parse_json(file_.metadata().at("config"), name), name)) {}
 
-  const StackSpecification& config() const { return config_; }
+  const StackSpecification& specification() const { return config_; }
   const SafetensorsFile& file() const { return file_; }
 
-  Gpt gpt() const {
-    Gpt gpt(config_);
+  Transformer gpt() const {
+    Transformer gpt({.stacks = {config_}});
     for (const Parameter& parameter : gpt.parameters().list()) {
       const Tensor<float> values =
           parameter_like("parameter." + gpt2_name(parameter.id), parameter.shape);

@@ -13,8 +13,8 @@
 
 namespace heed::testing {
 
-inline GptParameters golden_gradients(const SafetensorsFile& file, const Architecture& architecture,
-                                      const std::string& prefix = "gradient.") {
+inline Parameters golden_gradients(const SafetensorsFile& file, const Architecture& architecture,
+                                   const std::string& prefix = "gradient.") {
   std::vector<OutgoingTensor> renamed;
   for (const TensorEntry& entry : file.tensors()) {
     if (!entry.name.starts_with(prefix)) continue;
@@ -25,7 +25,7 @@ inline GptParameters golden_gradients(const SafetensorsFile& file, const Archite
   const auto path = std::filesystem::temp_directory_path() /
                     fmt::format("heed-gradients-{}.safetensors", ::getpid());
   write_safetensors(path, renamed);
-  GptParameters expected(architecture);
+  Parameters expected(architecture);
   StoredModel(format_of(architecture), architecture, kernels::WeightFormat::f32)
       .read(open_tensor_source(path), expected);
   std::filesystem::remove(path);

@@ -13,14 +13,14 @@ namespace heed::testing {
 // The golden files' AdamW: weights decay, vectors do not; the gradient is clipped to norm 1.
 class GoldenSteps {
  public:
-  explicit GoldenSteps(const GptParameters& parameters)
+  explicit GoldenSteps(const Parameters& parameters)
       : list_(parameters.list()),
         layout_(parameters.layout()),
         first_moment_(layout_),
         second_moment_(layout_) {}
 
   // Returns the gradient's norm before it is clipped.
-  double take(GptGradients& gradients, GptParameters& parameters) {
+  double take(Gradients& gradients, Parameters& parameters) {
     const double norm = std::sqrt(kernels::squared_norm(gradients.all()));
     ++step_;
     for (std::size_t i = 0; i < list_.size(); ++i) {

@@ -11,17 +11,17 @@
 
 #include "formats/model_files.h"
 #include "microworld/microworld.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed::testing {
 
 // 2 layers of 3 heads of 8. The weights are larger than at the start of training, so that attention
 // is not even.
-inline Gpt small_gpt(std::int64_t vocabulary_size, std::int64_t context = 64) {
+inline Transformer small_gpt(std::int64_t vocabulary_size, std::int64_t context = 64) {
   StackSpecification config = make_gpt_config(2, 3, 24, context, vocabulary_size);
   config.initial_deviation = 0.4F;
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(5);
   return gpt;
 }
@@ -53,7 +53,7 @@ class ScratchDirectory {
 // A small model and its tokenizer, written there.
 inline void write_small_model(const std::filesystem::path& directory) {
   const auto tokenizer = microworld_tokenizer();
-  save_gpt(small_gpt(tokenizer->vocabulary_size(), 128), directory);
+  save_transformer(small_gpt(tokenizer->vocabulary_size(), 128), directory);
   tokenizer->save(directory);
 }
 

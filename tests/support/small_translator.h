@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 #include "tokenizer/train_byte_pair.h"
 
 namespace heed::testing {
@@ -22,8 +22,8 @@ inline TranslationTokenizers small_joint_vocabulary() {
 
 // One layer a stack, a context of 32. The vocabulary is larger than the tokenizer's, as published
 // ones are.
-inline EncoderDecoder small_translator(const TranslationTokenizers& tokenizers,
-                                       std::uint64_t seed = 5) {
+inline Transformer small_translator(const TranslationTokenizers& tokenizers,
+                                    std::uint64_t seed = 5) {
   const Tokenizer& target = *tokenizers.target;
   StackSpecification decoder = make_gpt_config(1, 2, 16, 32, target.vocabulary_size() + 3);
   decoder.initial_deviation = 0.5F;
@@ -43,9 +43,9 @@ inline EncoderDecoder small_translator(const TranslationTokenizers& tokenizers,
   decoder.block.cross_attention = decoder.block.attention;
   decoder.block.cross_attention->positions = PositionKind::none;
   decoder.block.cross_attention->mask.kind = MaskKind::full;
-  EncoderDecoder model({.stacks = {encoder, decoder},
-                        .padding = *target.padding(),
-                        .decoder_start = target.start().value_or(*target.padding())});
+  Transformer model({.stacks = {encoder, decoder},
+                     .padding = *target.padding(),
+                     .decoder_start = target.start().value_or(*target.padding())});
   model.parameters().initialize(seed);
   return model;
 }

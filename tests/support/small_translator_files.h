@@ -14,7 +14,7 @@ inline void write_small_translator(const std::filesystem::path& directory) {
   for (const TokenizerFile& file : tokenizers.source->files()) {
     files.push_back({file.name, file.content});
   }
-  save_encoder_decoder(small_translator(tokenizers), directory, files);
+  save_transformer(small_translator(tokenizers), directory, files);
 }
 
 }  // namespace heed::testing

@@ -10,8 +10,8 @@
 namespace heed {
 namespace {
 
-Gpt random_gpt() {
-  Gpt gpt(make_gpt_config(2, 2, 16, 8, 13));
+Transformer random_gpt() {
+  Transformer gpt({.stacks = {make_gpt_config(2, 2, 16, 8, 13)}});
   gpt.parameters().initialize(3);
   for (float& value : gpt.parameters().all()) value *= 4;
   return gpt;
@@ -26,8 +26,9 @@ TokenList random_tokens(std::int64_t count) {
 }
 
 // The loss of target `index` from the `context` tokens before it, alone.
-double loss_of(const Gpt& gpt, const TokenList& data, std::int64_t index, std::int64_t context) {
-  EvaluationBuffers buffers(gpt.config(), 1, context);
+double loss_of(const Transformer& gpt, const TokenList& data, std::int64_t index,
+               std::int64_t context) {
+  EvaluationBuffers buffers(gpt.specification(), 1, context);
   Tensor<std::int32_t> tokens(Shape{1, context});
   Tensor<std::int32_t> targets(Shape{1, context});
   data.read(index - context, tokens.span());
@@ -37,12 +38,12 @@ double loss_of(const Gpt& gpt, const TokenList& data, std::int64_t index, std::i
 }
 
 TEST(Evaluation, ScoresEveryTargetOnceWhateverTheStride) {
-  const Gpt gpt = random_gpt();
+  const Transformer gpt = random_gpt();
   for (const std::int64_t tokens : {2, 8, 9, 10, 30, 33}) {
     for (const std::int64_t stride : {1, 3, 8}) {
       const TokenList data = random_tokens(tokens);
       std::vector<int> seen(static_cast<std::size_t>(tokens));
-      Evaluator evaluator(gpt.config(),
+      Evaluator evaluator(gpt.specification(),
                           {.batch_size = 3,
                            .stride = stride,
                            .scored = [&](std::int64_t first, std::span<const float> losses) {
@@ -79,7 +80,7 @@ TEST(Evaluation, IsEqualToTheBitForEveryBatch) {
   for (const StackSpecification& config : {gpt2, llama}) {
     for (const auto format : {kernels::WeightFormat::f32, kernels::WeightFormat::bf16,
                               kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-      Gpt gpt(config);
+      Transformer gpt({.stacks = {config}});
       gpt.parameters().initialize(3);
       for (float& value : gpt.parameters().all()) value *= 4;
       gpt.parameters().prepare(format);
@@ -99,7 +100,7 @@ TEST(Evaluation, IsEqualToTheBitForEveryBatch) {
 TEST(Evaluation, ReadsDocumentsFromTheirBeginning) {
   StackSpecification config = make_gpt_config(1, 2, 16, 8, 13);
   config.end_of_text = 0;
-  Gpt gpt(config);
+  Transformer gpt({.stacks = {config}});
   gpt.parameters().initialize(3);
   const TokenList data({5, 1, 2, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 6, 0});
   std::vector<std::pair<std::int64_t, std::size_t>> windows;
@@ -114,8 +115,8 @@ TEST(Evaluation, ReadsDocumentsFromTheirBeginning) {
 }
 
 TEST(Evaluation, StandardErrorIsThatOfTheMean) {
-  const Gpt gpt = random_gpt();
-  Evaluator evaluator(gpt.config(), {});
+  const Transformer gpt = random_gpt();
+  Evaluator evaluator(gpt.specification(), {});
   const Evaluation few = evaluator.evaluate(gpt, random_tokens(81));
   const Evaluation many = evaluator.evaluate(gpt, random_tokens(8001));
   ASSERT_TRUE(few.standard_error && many.standard_error);
@@ -125,30 +126,31 @@ TEST(Evaluation, StandardErrorIsThatOfTheMean) {
 }
 
 TEST(Evaluation, OneWindowHasNoStandardError) {
-  const Gpt gpt = random_gpt();
-  Evaluator evaluator(gpt.config(), {});
+  const Transformer gpt = random_gpt();
+  Evaluator evaluator(gpt.specification(), {});
   EXPECT_FALSE(evaluator.evaluate(gpt, random_tokens(2)).standard_error.has_value());
   EXPECT_FALSE(evaluator.evaluate(gpt, random_tokens(9)).standard_error.has_value());
   EXPECT_TRUE(evaluator.evaluate(gpt, random_tokens(10)).standard_error.has_value());
 }
 
 TEST(Evaluation, StopsBetweenBatches) {
-  const Gpt gpt = random_gpt();
+  const Transformer gpt = random_gpt();
   std::atomic<bool> stop = false;
   int batches = 0;
-  Evaluator evaluator(gpt.config(), {.batch_size = 2,
-                                     .progress = [&](const Progress&) { stop = ++batches == 3; },
-                                     .stop = &stop});
+  Evaluator evaluator(gpt.specification(),
+                      {.batch_size = 2,
+                       .progress = [&](const Progress&) { stop = ++batches == 3; },
+                       .stop = &stop});
   testing::expect_error(
       ErrorCode::interrupted, [&] { evaluator.evaluate(gpt, random_tokens(801)); }, "evaluating");
   EXPECT_EQ(batches, 3);  // of fifty
 }
 
 TEST(Evaluation, MeasuresWhatACacheCosts) {
-  const Gpt gpt = random_gpt();
+  const Transformer gpt = random_gpt();
   const TokenList data = random_tokens(60);
   const auto loss = [&](std::optional<CacheType> type) {
-    Evaluator evaluator(gpt.config(), {.batch_size = 3, .cache_type = type});
+    Evaluator evaluator(gpt.specification(), {.batch_size = 3, .cache_type = type});
     return evaluator.evaluate(gpt, data).nats_per_token;
   };
   const double plain = loss(std::nullopt);
@@ -161,14 +163,14 @@ TEST(Evaluation, MeasuresWhatACacheCosts) {
 }
 
 TEST(Evaluation, RefusesWhatCannotBe) {
-  const Gpt gpt = random_gpt();
+  const Transformer gpt = random_gpt();
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { Evaluator(gpt.config(), {.sequence_length = 9}); }, "9",
-      "8");
+      ErrorCode::invalid_argument, [&] { Evaluator(gpt.specification(), {.sequence_length = 9}); },
+      "9", "8");
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { Evaluator(gpt.config(), {.stride = 12}); },
+      ErrorCode::invalid_argument, [&] { Evaluator(gpt.specification(), {.stride = 12}); },
       "stride of 12");
-  Evaluator evaluator(gpt.config(), {});
+  Evaluator evaluator(gpt.specification(), {});
   testing::expect_error(
       ErrorCode::invalid_argument, [&] { evaluator.evaluate(gpt, random_tokens(1)); }, "1 tokens");
 }

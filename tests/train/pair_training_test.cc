@@ -156,7 +156,7 @@ TEST_F(PairTraining, ResumesAMeasurementThatWasStopped) {
   std::atomic<bool> stop = false;
   std::int64_t calls = 0;
   std::int64_t stop_at = 0;  // none
-  whole.translate = [&](const EncoderDecoder& model, const TranslationTokenizers&,
+  whole.translate = [&](const Transformer& model, const TranslationTokenizers&,
                         std::span<const std::string> sources, const TrainSettings&) {
     if (++calls == stop_at) {
       stop = true;
@@ -241,7 +241,7 @@ TEST_F(PairTraining, SaysHowManyPairsValidationNeeds) {
   settings.validation_fraction = 0.05;
   settings.measure = Measure::bleu;
   TrainRequest run = request(settings, "run");
-  run.translate = [](const EncoderDecoder&, const TranslationTokenizers&,
+  run.translate = [](const Transformer&, const TranslationTokenizers&,
                      std::span<const std::string> sources,
                      const TrainSettings&) { return std::vector<std::string>(sources.size()); };
   expect_error(
@@ -288,7 +288,7 @@ TEST_F(PairTraining, AveragesTheLastEvaluations) {
     files.insert(entry.path().filename().string());
   }
   EXPECT_THAT(files, ::testing::ElementsAre("00000005.safetensors", "00000006.safetensors"));
-  const EncoderDecoder mean = load_encoder_decoder(directory.average());
+  const Transformer mean = load_transformer(StacksWanted::two, directory.average());
   const std::vector<float> a = read("00000005.safetensors"), b = read("00000006.safetensors");
   const std::span<const float> averaged = mean.parameters().all();
   ASSERT_EQ(averaged.size(), a.size());
@@ -305,8 +305,8 @@ TEST_F(PairTraining, FineTunesATranslator) {
   tuned.settings.learning_rate = 1e-12;
   tuned.settings.schedule = Schedule::constant;
   train(tuned);
-  const EncoderDecoder before = load_encoder_decoder(first.out / "last");
-  const EncoderDecoder after = load_encoder_decoder(tuned.out / "last");
+  const Transformer before = load_transformer(StacksWanted::two, first.out / "last");
+  const Transformer after = load_transformer(StacksWanted::two, tuned.out / "last");
   EXPECT_TRUE(before.architecture() == after.architecture());
   const auto was = before.parameters().all(), is = after.parameters().all();
   for (std::size_t i = 0; i < was.size(); ++i) ASSERT_NEAR(was[i], is[i], 1e-6);
@@ -317,7 +317,7 @@ TEST_F(PairTraining, FineTunesATranslator) {
 TEST_F(PairTraining, FineTunesAModelOfT5sShapeToTheBit) {
   const TrainRequest first = request(small(), "first");
   train(first);
-  const EncoderDecoder other = load_encoder_decoder(first.out / "last");
+  const Transformer other = load_transformer(StacksWanted::two, first.out / "last");
   Architecture shape = other.architecture();
   for (StackSpecification& stack : shape.stacks) {
     stack.block.norm.kind = NormKind::rms;
@@ -336,17 +336,17 @@ TEST_F(PairTraining, FineTunesAModelOfT5sShapeToTheBit) {
   AttentionSpecification& cross = *decoder.block.cross_attention;
   cross.query_bias = cross.output_bias = false;
   cross.scale = 1;
-  EncoderDecoder model(shape);
+  Transformer model(shape);
   model.parameters().initialize(3);
   const std::filesystem::path from = directory_ / "t5";
-  save_encoder_decoder(model, from, tokenizer_companions(*load_tokenizer(first.out / "last")));
+  save_transformer(model, from, tokenizer_companions(*load_tokenizer(first.out / "last")));
 
   TrainRequest tuned = request(small(), "tuned");
   tuned.from = from;
   set_fine_tuned_model(from, tuned.settings);
   train(tuned);
   EXPECT_TRUE(read_config_document(tuned.out / "last/config.json")["model_type"] == "t5");
-  const EncoderDecoder after = load_encoder_decoder(tuned.out / "last");
+  const Transformer after = load_transformer(StacksWanted::two, tuned.out / "last");
   for (const StackSite site : {StackSite::encoder, StackSite::decoder}) {
     const ParameterId table{.role = Role::position_bias, .site = site};
     const auto was = model.parameters().tensor(table).span();
@@ -394,7 +394,7 @@ class ScriptedTranslations {
     }
   }
 
-  std::vector<std::string> operator()(const EncoderDecoder& model, const TranslationTokenizers&,
+  std::vector<std::string> operator()(const Transformer& model, const TranslationTokenizers&,
                                       std::span<const std::string> sources, const TrainSettings&) {
     const float key = model.parameters().all().front();
     if (!seen_.contains(key)) seen_.emplace(key, eighths_.at(seen_.size()));

@@ -82,12 +82,12 @@ class Resume : public ::testing::Test {
         .out = directory_ / out,
         .cache = directory_ / "cache",
         .measure =
-            [](const Gpt& gpt, const Tokenizer& tokenizer) {
+            [](const Transformer& gpt, const Tokenizer& tokenizer) {
               return OrderedJson{{"first", gpt.parameters().all().front()},
-                                 {"end_of_text", gpt.config().end_of_text},
+                                 {"end_of_text", gpt.specification().end_of_text},
                                  {"vocabulary", tokenizer.vocabulary_size()}};
             },
-        .sample = [](const Gpt& gpt,
+        .sample = [](const Transformer& gpt,
                      const Tokenizer&) { return std::to_string(gpt.parameters().all().back()); }};
   }
 
@@ -126,7 +126,7 @@ class Resume : public ::testing::Test {
 TEST_F(Resume, EveryPresetTokenizerAndWindowKindEndsInTheSameFiles) {
   std::int64_t step = 0;
   std::set<std::string> seen;
-  for (const GptPreset& preset : gpt_presets()) {
+  for (const ModelPreset& preset : model_presets()) {
     // In small, those that differ in shape alone are the same.
     if (!seen.insert(settings_to_json(shrunk(preset.name)).dump()).second) continue;
     for (const std::string& tokenizer :
@@ -152,10 +152,12 @@ TEST_F(Resume, KeepsTheEndOfTextToken) {
   settings.tokenizer = (directory_ / "tokenizer").string();
   const TrainRequest run = request(settings, "run");
   stop_after(run, 2);
-  const std::int64_t before = load_gpt(run.out / "last").config().end_of_text;
+  const std::int64_t before =
+      load_transformer(StacksWanted::one, run.out / "last").specification().end_of_text;
   EXPECT_GE(before, 0);
   train(resumed(run));
-  EXPECT_EQ(load_gpt(run.out / "last").config().end_of_text, before);
+  EXPECT_EQ(load_transformer(StacksWanted::one, run.out / "last").specification().end_of_text,
+            before);
 }
 
 // Fine-tuning, of models with and without an unembedding bias, and with an end-of-text token.

@@ -68,7 +68,7 @@ TEST(ScalingPlan, ComputesEachTermByItsFormula) {
 }
 
 TEST(ScalingPlan, CountsWhatParamsCounts) {
-  for (const GptPreset& preset : gpt_presets()) {
+  for (const ModelPreset& preset : model_presets()) {
     TrainSettings settings = train_preset(preset.name);
     settings.batch_size = 1;
     const ScalingPlan plan = plan_of(settings, {});

@@ -8,7 +8,7 @@
 #include "base/temporary_directory.h"
 #include "comm/local_group.h"
 #include "formats/model_files.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -18,11 +18,11 @@ using testing::as_members;
 constexpr std::int64_t row_length = 8;
 
 // A step of one sequence; every process has another one, of tokens from the whole vocabulary.
-void compute(const Gpt& gpt, GptGradients& gradients, int rank) {
+void compute(const Transformer& gpt, Gradients& gradients, int rank) {
   std::int32_t tokens[row_length + 1];
-  const auto stride = static_cast<int>(gpt.config().vocabulary_size / 50);
+  const auto stride = static_cast<int>(gpt.specification().vocabulary_size / 50);
   for (int t = 0; t <= row_length; ++t) tokens[t] = (7 * t + 3 * rank) % 50 * stride;
-  TrainingBuffers buffers(gpt.config(), 1, row_length);
+  TrainingBuffers buffers(gpt.specification(), 1, row_length);
   gpt.loss_and_gradients({tokens, {1, row_length}}, {tokens + 1, {1, row_length}}, {}, buffers,
                          gradients);
 }
@@ -31,7 +31,7 @@ struct Process {
   Process(const StackSpecification& config, const TrainSettings& settings, Group& group)
       : shards(settings, group) {
     shards.plan({.stacks = {config}});
-    gpt.emplace(config, shards.parameter_memory());
+    gpt.emplace(Architecture{.stacks = {config}}, shards.parameter_memory());
     shards.hold(gpt->parameters());
     shards.initialize(5);
     gradients.emplace(gpt->parameters().architecture(), shards.gradient_memory());
@@ -39,21 +39,21 @@ struct Process {
   }
 
   ShardedModel shards;
-  std::optional<Gpt> gpt;
-  std::optional<GptGradients> gradients;
+  std::optional<Transformer> gpt;
+  std::optional<Gradients> gradients;
 };
 
 // Two passes a step, as those of accumulation, and an update between two steps.
 void check_gradients(const StackSpecification& config) {
   for (const std::int64_t stage : {1, 2, 3}) {
     as_members(3, [&](Group& group) {
-      Gpt whole(config);
+      Transformer whole({.stacks = {config}});
       whole.parameters().initialize(5);
       TrainSettings settings;
       settings.shard = stage;
       Process process(config, settings, group);
       for (int step = 0; step < 2; ++step) {
-        GptGradients expected(config);
+        Gradients expected({.stacks = {config}});
         for (int rank = 0; rank < 3; ++rank) {
           for (const int pass : {0, 1}) compute(whole, expected, rank + pass);
         }
@@ -110,21 +110,22 @@ TEST(ShardedModel, SavesATableThatComesInPieces) {
     settings.shard = 3;
     const Process process(config, settings, group);
     if (group.rank() == 0) {
-      save_gpt(*process.gpt, directory.path());
+      save_transformer(*process.gpt, directory.path());
     } else {
       read_weights(*process.gpt);
     }
   });
-  Gpt whole(config);
+  Transformer whole({.stacks = {config}});
   whole.parameters().initialize(5);
-  const Gpt saved = load_gpt(directory.path());
+  const Transformer saved = load_transformer(StacksWanted::one, directory.path());
   EXPECT_TRUE(std::ranges::equal(saved.parameters().all(), whole.parameters().all()));
 }
 
 // Parameters, gradients and moments of one of four processes, at the worst moment of a step, beside
 // those of one process.
 void check_memory(const StackSpecification& config) {
-  const auto whole = static_cast<double>(gpt_layout(config).size()) * 4 * sizeof(float);
+  const auto whole =
+      static_cast<double>(parameter_layout({.stacks = {config}}).size()) * 4 * sizeof(float);
   as_members(4, [&](Group& group) {
     TrainSettings settings;
     settings.shard = 3;

@@ -95,16 +95,16 @@ TEST(Shards, OptimizersOfPartsUpdateTheWhole) {
   const StackSpecification config = make_gpt_config(2, 2, 64, 16, 100);
   TrainSettings settings;
   settings.clip = 0.5;
-  GptParameters expected(config);
+  Parameters expected({.stacks = {config}});
   expected.initialize(3);
-  GptGradients gradients(config);
+  Gradients gradients({.stacks = {config}});
   const auto random = numbers(gradients.all().size(), 2);
   std::ranges::copy(random, gradients.all().begin());
   Optimizer one(config, settings);
   double norm = 0;
   for (const int step : {0, 1, 2}) norm = one.update(step, gradients, expected);
 
-  GptParameters parameters(config);
+  Parameters parameters({.stacks = {config}});
   parameters.initialize(3);
   // Odd ranges, which cut tensors.
   const std::size_t size = parameters.all().size();

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "train/optimizer.h"
 
 namespace {
@@ -51,11 +51,11 @@ TEST_P(StepMemory, IsTakenByTheFirstStepAlone) {
   settings.model = make_gpt_config(2, 2, 64, 32, 300);
   settings.model.residual_dropout = settings.model.attention_dropout = 0.1F;
   const std::int64_t batch = 3, positions = 32;
-  Gpt gpt(settings.model);
+  Transformer gpt({.stacks = {settings.model}});
   gpt.parameters().initialize(1);
   gpt.parameters().set_precision(GetParam().precision);
   Optimizer optimizer(settings.model, settings);
-  GptGradients gradients(settings.model);
+  Gradients gradients({.stacks = {settings.model}});
   TrainingBuffers buffers(settings.model, batch, positions, GetParam().keep);
   const Tensor<std::int32_t> tokens(Shape{batch, positions}), targets(Shape{batch, positions});
   const auto step = [&](std::int64_t index) {

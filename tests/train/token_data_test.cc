@@ -89,7 +89,7 @@ TEST(TokenData, IsCachedByContent) {
 TEST(TokenData, StaysInMemoryWithoutACache) {
   const TemporaryDirectory directory;
   const auto tokenizer = small_tokenizer();
-  const Texts texts{"the cat", "the hat"};
+  const TextViews texts{"the cat", "the hat"};
   const auto expected = read_all(tokenize_texts(*tokenizer, texts, {.cache = directory / "cache"}));
   std::ofstream(directory / "file") << "in the way";
   for (const std::filesystem::path& cache :
@@ -148,16 +148,16 @@ TEST(TokenCache, IsNeverRelativeToWhereHeedRuns) {
 
 TEST(SplitTexts, CutsBetweenCharactersOrDocuments) {
   const SplitTexts plain = split_texts({"abcdefgh\xC3\xA9"}, 0.1);
-  EXPECT_EQ(plain.training, Texts{"abcdefgh\xC3\xA9"});  // never inside a character
+  EXPECT_EQ(plain.training, TextViews{"abcdefgh\xC3\xA9"});  // never inside a character
   EXPECT_TRUE(plain.validation.empty());
   const SplitTexts tenth = split_texts({"0123456789"}, 0.1);
-  EXPECT_EQ(tenth.training, Texts{"012345678"});
-  EXPECT_EQ(tenth.validation, Texts{"9"});
+  EXPECT_EQ(tenth.training, TextViews{"012345678"});
+  EXPECT_EQ(tenth.validation, TextViews{"9"});
   const SplitTexts documents = split_texts({"one<|endoftext|>two<|endoftext|>"}, 0.7);
-  EXPECT_EQ(documents.training, Texts{"one<|endoftext|>two<|endoftext|>"});
+  EXPECT_EQ(documents.training, TextViews{"one<|endoftext|>two<|endoftext|>"});
   const SplitTexts files = split_texts({"aaaa", "bbbb"}, 0.5);
-  EXPECT_EQ(files.training, Texts{"aaaa"});
-  EXPECT_EQ(files.validation, Texts{"bbbb"});
+  EXPECT_EQ(files.training, TextViews{"aaaa"});
+  EXPECT_EQ(files.validation, TextViews{"bbbb"});
 }
 
 }  // namespace

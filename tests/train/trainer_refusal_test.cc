@@ -24,7 +24,7 @@ TEST_F(TrainingRefusal, RefusesADirectoryThatHoldsARun) {
 // `-m DIRECTORY` would go on loading the model that was there.
 TEST_F(TrainingRefusal, RefusesADirectoryThatHoldsAModel) {
   const std::filesystem::path out = directory_ / "model";
-  save_gpt(Gpt(testing::small_settings().model), out);
+  save_transformer(Transformer({.stacks = {testing::small_settings().model}}), out);
   const std::string before = read_text_file(out / config_file_name);
   TrainRequest run = request("model");
   expect_error(
@@ -70,7 +70,7 @@ TEST_F(TrainingRefusal, StopsBeforeANumberIsLost) {
   wild.settings.checkpoint_every = 1;
   expect_error(
       ErrorCode::diverged, [&] { train(wild); }, "at step", "learning_rate");
-  const Gpt saved = load_gpt(directory_ / "wild" / "last");
+  const Transformer saved = load_transformer(StacksWanted::one, directory_ / "wild" / "last");
   EXPECT_TRUE(std::isfinite(saved.parameters().all().front()));
 }
 

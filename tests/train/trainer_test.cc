@@ -38,9 +38,9 @@ TEST_F(Training, LearnsAndRecords) {
   ASSERT_TRUE(summary.validation.has_value());
   EXPECT_LT(summary.validation->nats_per_token, 1.0);
 
-  const Gpt last = load_gpt(directory_ / "run" / "last");
-  EXPECT_EQ(last.config().channels, 16);
-  EXPECT_NO_THROW(load_gpt(directory_ / "run" / "best"));
+  const Transformer last = load_transformer(StacksWanted::one, directory_ / "run" / "last");
+  EXPECT_EQ(last.specification().channels, 16);
+  EXPECT_NO_THROW(load_transformer(StacksWanted::one, directory_ / "run" / "best"));
   EXPECT_NO_THROW(load_tokenizer(directory_ / "run" / "best"));
   std::ifstream metrics(directory_ / "run" / "metrics.jsonl");
   int losses = 0;
@@ -196,11 +196,11 @@ TEST_F(Training, RepeatsAMeasurementOrSampleThatWasStopped) {
       stop = true;
       throw Error(ErrorCode::interrupted, "stopped");
     };
-    run.measure = [=](const Gpt&, const Tokenizer&) {
+    run.measure = [=](const Transformer&, const Tokenizer&) {
       if (measures) interrupted();
       return OrderedJson{{"measured", 1}};
     };
-    run.sample = [=](const Gpt&, const Tokenizer&) {
+    run.sample = [=](const Transformer&, const Tokenizer&) {
       if (!measures) interrupted();
       return std::string("a sample");
     };
@@ -229,8 +229,10 @@ TEST_F(Training, MakesUpForAnEvaluationThatWasStopped) {
     TrainRequest everything = request(out);
     everything.settings.sample_every = 5;
     everything.settings.keep_every = 10;
-    everything.measure = [](const Gpt&, const Tokenizer&) { return OrderedJson{{"measured", 1}}; };
-    everything.sample = [](const Gpt&, const Tokenizer&) { return "a sample"; };
+    everything.measure = [](const Transformer&, const Tokenizer&) {
+      return OrderedJson{{"measured", 1}};
+    };
+    everything.sample = [](const Transformer&, const Tokenizer&) { return "a sample"; };
     return everything;
   };
   train(with_everything("whole"));
@@ -329,7 +331,8 @@ TEST_F(Training, FineTunesAModel) {
   tuned.settings.steps = 2;
   EXPECT_LT(train(tuned).train_loss, 3.0);  // an untrained model starts at log(28) = 3.3
   // Integers are no weights to go on from.
-  save_gpt(load_gpt(tuned.from), directory_ / "short", {}, kernels::WeightFormat::int8);
+  save_transformer(load_transformer(StacksWanted::one, tuned.from), directory_ / "short", {},
+                   kernels::WeightFormat::int8);
   write_text_file(directory_ / "short" / "tokenizer.json",
                   read_text_file(tuned.from / "tokenizer.json"));
   TrainRequest shortened = tuned;

@@ -12,7 +12,7 @@
 #include "checkpoint/safetensors.h"
 #include "comm/group.h"
 #include "comm/local_group.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "train/run_directory.h"
 #include "train/stop_after.h"
 #include "train/training.h"
@@ -90,7 +90,7 @@ struct Member {
             .save_model = [] {}};
   }
 
-  GptParameters parameters;
+  Parameters parameters;
   std::vector<ArenaRange> own;
   Optimizer optimizer;
 };
@@ -343,7 +343,7 @@ TEST_F(EarlierRuns, GoOnToTheBit) {
   // As if what was done so far were of an earlier version.
   const RunDirectory run(first.out);
   const RunRecord record = run.read_record();
-  Gpt gpt(record.settings.model);
+  Transformer gpt({.stacks = {record.settings.model}});
   Optimizer optimizer(record.settings.model, record.settings);
   const auto group = single_group();
   const std::vector<ArenaRange> all{{0, gpt.parameters().all().size()}};

@@ -359,24 +359,24 @@ WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t w
   return sample;
 }
 
-HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
+HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options) {
   require_tokens(tokens);
-  const std::int64_t context = gpt.config().context;
+  const std::int64_t context = gpt.specification().context;
   require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
           "windows of {} tokens: expected 1 to {}, the model's context", options.window, context);
   const EditorOfPass editor(gpt.editor(), options.editor);
-  HeadScan scan(gpt.config(), options.detectors, editor.get());
+  HeadScan scan(gpt.specification(), options.detectors, editor.get());
   const std::int64_t window =
       std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
-  std::unique_ptr<const GptActivations> activations;
+  std::unique_ptr<const StackActivations> activations;
   for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += window) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
     const std::int64_t positions = std::min(window, std::ssize(tokens) - begin);
     if (!activations || activations->positions() != positions) {
       activations.reset();
-      activations =
-          std::make_unique<const GptActivations>(gpt.config(), 1, positions, Keep::one_block);
+      activations = std::make_unique<const StackActivations>(gpt.specification(), 1, positions,
+                                                             Keep::one_block);
     }
     const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
     scan.expect(read);

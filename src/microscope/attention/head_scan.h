@@ -12,7 +12,7 @@
 
 #include "base/progress.h"
 #include "microscope/attention/head_statistics.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -121,7 +121,7 @@ WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t w
 
 // Reads a text of any length in windows, each from its own beginning. Throws
 // Error{invalid_argument} for no tokens, for unknown ids, and for a window beyond the context.
-HeadScan scan_heads(const Gpt& gpt, std::span<const std::int32_t> tokens,
+HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options = {});
 
 }  // namespace heed

@@ -186,9 +186,9 @@ std::optional<HeadScore> InductionMeasure::previous_head() const {
   return best_significant(previous);
 }
 
-InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& options) {
-  require_predicts_next(gpt.config(), "induction");
-  const StackSpecification& config = gpt.config();
+InductionMeasure measure_induction(const Transformer& gpt, const InductionOptions& options) {
+  require_predicts_next(gpt.specification(), "induction");
+  const StackSpecification& config = gpt.specification();
   const std::int64_t length =
       options.length > 0 ? options.length : std::min<std::int64_t>(config.context / 2, 64);
   require(length >= 2 && 2 * length <= config.context, ErrorCode::invalid_argument,
@@ -200,7 +200,7 @@ InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& optio
           ErrorCode::invalid_argument, "the number of sequences must be between 1 and {}, not {}",
           most_induction_sequences, options.sequences);
   const std::int64_t positions = 2 * length;
-  const GptActivations activations(config, 1, positions, Keep::one_block);
+  const StackActivations activations(config, 1, positions, Keep::one_block);
   Tensor<float> logits(Shape{positions, config.vocabulary_size});
   const auto uniform_induction = uniform_scores(config, length, positions, length - 1);
   const auto uniform_previous = uniform_scores(config, 1, positions, 1);
@@ -242,14 +242,15 @@ InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& optio
   return measure;
 }
 
-InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOptions& options) {
-  require_predicts_next(gpt.config(), "the circuit of induction");
-  require_sums_to_logits(gpt.config(), "the circuit of induction");
+InductionCircuit measure_induction_circuit(const Transformer& gpt,
+                                           const InductionOptions& options) {
+  require_predicts_next(gpt.specification(), "the circuit of induction");
+  require_sums_to_logits(gpt.specification(), "the circuit of induction");
   InductionCircuit circuit{.whole = measure_induction(gpt, options)};
   const auto loss_with = [&](Intervention intervention) {
     std::vector<Intervention> one;
     one.push_back(std::move(intervention));
-    Interventions editor(gpt.config(), std::move(one));
+    Interventions editor(gpt.specification(), std::move(one));
     InductionOptions changed = options;
     changed.editor = &editor;
     changed.control = false;

@@ -9,7 +9,7 @@
 
 #include "base/progress.h"
 #include "model/editor.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -65,7 +65,7 @@ struct InductionMeasure {
 // and different from each other as long as there are enough; each sequence twice. Throws
 // Error{invalid_argument} where two lengths do not fit the context, Error{interrupted} when
 // stopped.
-InductionMeasure measure_induction(const Gpt& gpt, const InductionOptions& options = {});
+InductionMeasure measure_induction(const Transformer& gpt, const InductionOptions& options = {});
 
 // The effect of the circuit: the same measure without the induction head, and with the
 // previous-token head's edges from each token to the previous one cut. Absent where there is no
@@ -75,7 +75,8 @@ struct InductionCircuit {
   std::optional<double> loss_without_induction_head;  // of the repeated half
   std::optional<double> loss_without_previous_edges;
 };
-InductionCircuit measure_induction_circuit(const Gpt& gpt, const InductionOptions& options = {});
+InductionCircuit measure_induction_circuit(const Transformer& gpt,
+                                           const InductionOptions& options = {});
 
 // The two consecutive measurements between which a score rose most.
 struct ScoreAtStep {

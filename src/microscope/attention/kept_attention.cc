@@ -23,7 +23,7 @@ Tensor<float> pooled_plane(const LazyAttention& attention, const Tensor<float>& 
 const LazyAttention& KeptAttention::layer(std::int64_t layer) {
   std::unique_ptr<LazyAttention>& kept = layers_[layer];
   if (kept == nullptr) {
-    const StackSpecification& config = pass_.gpt().config();
+    const StackSpecification& config = pass_.gpt().specification();
     auto made = std::make_unique<LazyAttention>(config, std::vector{layer}, pass_.positions());
     made->observe_attention(layer, pass_.attention_input(layer),
                             pass_.activations().block(layer).attention.log_sum_exp);

@@ -88,7 +88,7 @@ LazyAttention::LazyAttention(const StackSpecification& config, std::vector<std::
   make_layers();
 }
 
-LazyAttention::LazyAttention(const Architecture& architecture, PairAttentionKind kind,
+LazyAttention::LazyAttention(const Architecture& architecture, AttentionSite kind,
                              std::int64_t queries, std::int64_t keys,
                              std::vector<std::int64_t> layers)
     : pattern_(pattern_point(kind, -1)),
@@ -97,7 +97,7 @@ LazyAttention::LazyAttention(const Architecture& architecture, PairAttentionKind
       capacity_(queries),
       key_capacity_(keys) {
   if (layers_.empty()) {
-    layers_.resize(static_cast<std::size_t>(stack_of(architecture, kind).layers));
+    layers_.resize(static_cast<std::size_t>(architecture.of(kind.stack).layers));
     std::iota(layers_.begin(), layers_.end(), 0);
   }
   make_layers();

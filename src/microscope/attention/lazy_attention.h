@@ -11,9 +11,9 @@
 
 #include "heed/attention.h"
 #include "kernels/operands.h"
-#include "microscope/attention/pair_attention_kind.h"
 #include "microscope/attention/visible_keys.h"
 #include "model/architecture.h"
+#include "model/attention_site.h"
 #include "model/probe.h"
 #include "tensor/tensor.h"
 
@@ -28,7 +28,7 @@ class LazyAttention final : public Probe {
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t layers,
                                    std::int64_t positions);
   // One kind of attention of an encoder-decoder, for up to `queries` and `keys` positions.
-  LazyAttention(const Architecture& architecture, PairAttentionKind kind, std::int64_t queries,
+  LazyAttention(const Architecture& architecture, AttentionSite kind, std::int64_t queries,
                 std::int64_t keys, std::vector<std::int64_t> layers = {});
   std::int64_t bytes() const;  // of what was recorded
 

@@ -24,7 +24,7 @@ void add_by_words(std::span<const float> weights, std::span<const TextWord> word
 
 }  // namespace
 
-const PairAttention::Plane& PairAttention::plane_of(PairAttentionKind kind, std::int64_t layer,
+const PairAttention::Plane& PairAttention::plane_of(AttentionSite kind, std::int64_t layer,
                                                     AttentionValues values) {
   const auto found = std::ranges::find_if(planes_, [&](const Plane& plane) {
     return plane.kind == kind && plane.layer == layer && plane.values == values;
@@ -35,7 +35,7 @@ const PairAttention::Plane& PairAttention::plane_of(PairAttentionKind kind, std:
   }
   Point point = pattern_point(kind, layer);
   if (values == AttentionValues::scores) {
-    point.kind = kind == PairAttentionKind::cross ? PointKind::cross_scores : PointKind::scores;
+    point.kind = kind == cross_site ? PointKind::cross_scores : PointKind::scores;
   }
   Capture capture(std::vector<Point>{point});
   pass_.replay(capture);
@@ -44,7 +44,7 @@ const PairAttention::Plane& PairAttention::plane_of(PairAttentionKind kind, std:
   return planes_.front();
 }
 
-Tensor<float> PairAttention::region(PairAttentionKind kind, const AttentionRegion& wanted) {
+Tensor<float> PairAttention::region(AttentionSite kind, const AttentionRegion& wanted) {
   const LazyAttention& attention = pass_.attention(kind);
   const AttentionRegion region = checked_region(attention, wanted);
   if (!pass_.edits_pattern(kind, region.layer, region.head)) return attention.region(region);
@@ -57,22 +57,21 @@ Tensor<float> PairAttention::region(PairAttentionKind kind, const AttentionRegio
                         region);
 }
 
-Tensor<float> PairAttention::pattern(PairAttentionKind kind, std::int64_t layer,
-                                     std::int64_t head) {
+Tensor<float> PairAttention::pattern(AttentionSite kind, std::int64_t layer, std::int64_t head) {
   return region(kind, {.layer = layer,
                        .head = head,
                        .query_end = pass_.queries(kind),
                        .key_end = pass_.keys(kind)});
 }
 
-std::int64_t PairAttention::levels(PairAttentionKind kind) const {
+std::int64_t PairAttention::levels(AttentionSite kind) const {
   const std::int64_t side = std::max(pass_.queries(kind), pass_.keys(kind));
   std::int64_t levels = 1;
   while ((tile_size << (levels - 1)) < side) ++levels;
   return levels;
 }
 
-Tensor<float> PairAttention::tile(PairAttentionKind kind, const AttentionMapTile& tile) {
+Tensor<float> PairAttention::tile(AttentionSite kind, const AttentionMapTile& tile) {
   const std::int64_t last = levels(kind) - 1;
   require(tile.level >= 0 && tile.level <= last, ErrorCode::invalid_argument,
           "level {} does not exist: the map has levels 0 to {}", tile.level, last);

@@ -23,24 +23,24 @@ class PairAttention {
   explicit PairAttention(const PairPass& pass) : pass_(pass) {}  // borrowed
 
   // As LazyAttention::region; rows are queries, columns keys.
-  Tensor<float> region(PairAttentionKind kind, const AttentionRegion& region);
+  Tensor<float> region(AttentionSite kind, const AttentionRegion& region);
   // One head's whole pattern, (queries, keys).
-  Tensor<float> pattern(PairAttentionKind kind, std::int64_t layer, std::int64_t head);
+  Tensor<float> pattern(AttentionSite kind, std::int64_t layer, std::int64_t head);
 
   // Of a zoomable map, whose last level is one tile: tiles of 256 × 256 cells, each of which pools
   // 2^level × 2^level elements.
   static constexpr std::int64_t tile_size = 256;
-  std::int64_t levels(PairAttentionKind kind) const;
-  Tensor<float> tile(PairAttentionKind kind, const AttentionMapTile& tile);
+  std::int64_t levels(AttentionSite kind) const;
+  Tensor<float> tile(AttentionSite kind, const AttentionMapTile& tile);
 
  private:
   struct Plane {
-    PairAttentionKind kind;
+    AttentionSite kind;
     std::int64_t layer;
     AttentionValues values;
     Tensor<float> heads;  // (1, H, queries, keys)
   };
-  const Plane& plane_of(PairAttentionKind kind, std::int64_t layer, AttentionValues values);
+  const Plane& plane_of(AttentionSite kind, std::int64_t layer, AttentionValues values);
 
   const PairPass& pass_;
   std::list<Plane> planes_;  // of layers with an edited pattern, most recently used first

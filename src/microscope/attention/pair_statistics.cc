@@ -37,14 +37,13 @@ void add_row(std::span<const float> row, std::int64_t query, bool is_cross,
 
 }  // namespace
 
-PairHeadStatistics pair_head_statistics(View<const float> pattern, PairAttentionKind kind) {
+PairHeadStatistics pair_head_statistics(View<const float> pattern, AttentionSite kind) {
   PairHeadStatistics means{.kind = kind};
   double rows = 0;
   for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
-    const std::int64_t seen = kind == PairAttentionKind::decoder ? t + 1 : pattern.extent(1);
+    const std::int64_t seen = kind == decoder_site ? t + 1 : pattern.extent(1);
     if (seen == 1 && pattern.extent(1) > 1) continue;
-    add_row(pattern[t].span().first(static_cast<std::size_t>(seen)), t,
-            kind == PairAttentionKind::cross, means);
+    add_row(pattern[t].span().first(static_cast<std::size_t>(seen)), t, kind == cross_site, means);
     ++rows;
   }
   for (double* sum : {&means.entropy, &means.evenness, &means.largest, &means.first, &means.last,
@@ -57,27 +56,27 @@ PairHeadStatistics pair_head_statistics(View<const float> pattern, PairAttention
 HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics) {
   std::vector<HeadHabitStrength> shares{{HeadHabit::first, statistics.first}};
   // The last key that a row of the decoder sees is its own.
-  if (statistics.kind != PairAttentionKind::decoder) {
+  if (statistics.kind != decoder_site) {
     shares.push_back({HeadHabit::last, statistics.last});
   }
-  if (statistics.kind != PairAttentionKind::cross) {
+  if (statistics.kind != cross_site) {
     shares.push_back({HeadHabit::previous, statistics.previous});
     shares.push_back({HeadHabit::self, statistics.self});
   }
-  if (statistics.kind == PairAttentionKind::encoder) {
+  if (statistics.kind == encoder_site) {
     shares.push_back({HeadHabit::next, statistics.next});
   }
   return strongest_habit(shares, statistics.evenness,
-                         statistics.kind == PairAttentionKind::decoder
+                         statistics.kind == decoder_site
                              ? HeadHabitStrength{HeadHabit::back, statistics.distance}
                              : HeadHabitStrength{HeadHabit::peak, statistics.largest});
 }
 
 std::vector<PairHeadStatistics> pair_statistics(const PairPass& pass, PairAttention& attention,
-                                                PairAttentionKind kind, StopFlag stop) {
+                                                AttentionSite kind, StopFlag stop) {
   std::vector<PairHeadStatistics> heads;
   const std::int64_t count = attention_of(pass.architecture(), kind).query_heads;
-  for (std::int64_t layer = 0; layer < stack_of(pass.architecture(), kind).layers; ++layer) {
+  for (std::int64_t layer = 0; layer < pass.architecture().of(kind.stack).layers; ++layer) {
     for (std::int64_t head = 0; head < count; ++head) {
       require_time(stop);
       heads.push_back(pair_head_statistics(attention.pattern(kind, layer, head), kind));
@@ -101,12 +100,11 @@ std::vector<AlignedWord> aligned_words(View<const float> by_words) {
 Tensor<float> cross_by_words(const PairPass& pass, PairAttention& attention, const CrossHead& head,
                              const PairWords& words, WordRow row) {
   const auto of_head = [&](std::int64_t each) {
-    return by_words(attention.pattern(PairAttentionKind::cross, head.layer, each), words.target,
-                    words.source, row);
+    return by_words(attention.pattern(cross_site, head.layer, each), words.target, words.source,
+                    row);
   };
   if (head.head) return of_head(*head.head);
-  const std::int64_t heads =
-      attention_of(pass.architecture(), PairAttentionKind::cross).query_heads;
+  const std::int64_t heads = attention_of(pass.architecture(), cross_site).query_heads;
   Tensor<float> mean(Shape{std::ssize(words.target), std::ssize(words.source)});
   for (std::int64_t each = 0; each < heads; ++each) {
     const Tensor<float> own = of_head(each);
@@ -134,7 +132,7 @@ std::vector<HeadAlignment> head_alignments(const PairPass& pass, PairAttention& 
   }
   std::vector<HeadAlignment> heads;
   const Architecture& architecture = pass.architecture();
-  const std::int64_t count = attention_of(architecture, PairAttentionKind::cross).query_heads;
+  const std::int64_t count = attention_of(architecture, cross_site).query_heads;
   for (std::int64_t layer = 0; layer < architecture.decoder().layers; ++layer) {
     for (std::int64_t head = 0; head < count; ++head) {
       require_time(stop);

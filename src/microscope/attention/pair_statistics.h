@@ -16,7 +16,7 @@ namespace heed {
 
 // Means over all queries that see more than one key.
 struct PairHeadStatistics {
-  PairAttentionKind kind = PairAttentionKind::encoder;
+  AttentionSite kind = encoder_site;
   std::int64_t layer = 0;
   std::int64_t head = 0;
   double entropy = 0;   // of a row, in nats
@@ -33,14 +33,14 @@ struct PairHeadStatistics {
 };
 
 // Of a pattern (queries, keys).
-PairHeadStatistics pair_head_statistics(View<const float> pattern, PairAttentionKind kind);
+PairHeadStatistics pair_head_statistics(View<const float> pattern, AttentionSite kind);
 
 // By the rule of heads of one text. Across texts only the first and the last key are named.
 HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics);
 
 // Of every head of a kind, layer by layer. Throws Error{interrupted} when stopped.
 std::vector<PairHeadStatistics> pair_statistics(const PairPass& pass, PairAttention& attention,
-                                                PairAttentionKind kind, StopFlag stop = nullptr);
+                                                AttentionSite kind, StopFlag stop = nullptr);
 
 // The words of a pair; those of the target as the decoder reads them.
 struct PairWords {

@@ -99,9 +99,9 @@ std::vector<Point> word_walk_points(const StackSpecification& config, std::int64
   return points;
 }
 
-WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
-                   std::int64_t position, std::span<const float> shares) {
-  const StackSpecification& config = gpt.config();
+WordWalk walk_word(const Transformer& gpt, const Capture& capture, std::int64_t layer,
+                   std::int64_t head, std::int64_t position, std::span<const float> shares) {
+  const StackSpecification& config = gpt.specification();
   checked_layer(layer, config);
   checked_head(head, config);
   const AttentionSpecification& attention = config.block.attention;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "microscope/traces/capture.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -47,8 +47,8 @@ std::vector<Point> word_walk_points(const StackSpecification& config, std::int64
 
 // `capture` holds those points for one sequence (B = 1). `shares` (T) is the row of the pattern if
 // an intervention changed it; empty: softmax of the scores.
-WordWalk walk_word(const Gpt& gpt, const Capture& capture, std::int64_t layer, std::int64_t head,
-                   std::int64_t position, std::span<const float> shares = {});
+WordWalk walk_word(const Transformer& gpt, const Capture& capture, std::int64_t layer,
+                   std::int64_t head, std::int64_t position, std::span<const float> shares = {});
 
 double length(const std::vector<float>& vector);  // Euclidean
 

@@ -14,14 +14,14 @@ using Part = AttributionTerm::Part;
 class AttributionProbe final : public Probe {
  public:
   // `kept` (null for an unedited pass) records what was edited.
-  AttributionProbe(const Gpt& gpt, const LogitQuestion& question, AttributionUnit unit,
+  AttributionProbe(const Transformer& gpt, const LogitQuestion& question, AttributionUnit unit,
                    std::int64_t position, const KeptPass* kept = nullptr)
       : gpt_(gpt),
         unit_(unit),
         position_(position),
         kept_(kept),
         direction_(logit_direction(gpt, question)),
-        mixture_(gpt.config().block.attention) {}
+        mixture_(gpt.specification().block.attention) {}
 
   bool wants(const Point& point) const override {
     return point.kind == PointKind::embedding || point.kind == PointKind::position ||
@@ -66,7 +66,7 @@ class AttributionProbe final : public Probe {
         return write({Part::feed_forward, point.layer}, stream_row(values));
       case PointKind::residual_mid: return reach(point, stream_row(values));
       case PointKind::residual_post:
-        if (point.layer + 1 == gpt_.config().layers) reach(point, stream_row(values));
+        if (point.layer + 1 == gpt_.specification().layers) reach(point, stream_row(values));
         return;
       case PointKind::final_scale: scale_ = values(0, position_, 0); return;
       default: return;
@@ -217,7 +217,7 @@ class AttributionProbe final : public Probe {
     add_bias(down.bias);
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   AttributionUnit unit_;
   std::int64_t position_;
   const KeptPass* kept_;
@@ -232,9 +232,9 @@ class AttributionProbe final : public Probe {
 };
 
 // From a row (1, C) of the final norm, multiplied as in the model.
-double model_logit(const Gpt& gpt, View<const float> final_norm_row,
+double model_logit(const Transformer& gpt, View<const float> final_norm_row,
                    const LogitQuestion& question) {
-  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
+  Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
   gpt.project(final_norm_row, logits);
   return double{logits[question.token]} - (question.against ? logits[*question.against] : 0.0F);
 }
@@ -264,10 +264,10 @@ double Attribution::sum() const {
   return total;
 }
 
-Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+Attribution attribute_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position) {
-  require_sums_to_logits(gpt.config(), "logit attribution");
+  require_sums_to_logits(gpt.specification(), "logit attribution");
   position = position_in_text(position, std::ssize(tokens));
   // Later positions do not affect it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
@@ -275,7 +275,7 @@ Attribution attribute_logit(const Gpt& gpt, std::span<const std::int32_t> tokens
     return attribute_logit(KeptPass(gpt, {read.begin(), read.end()}), question, unit, position);
   }
   AttributionProbe probe(gpt, question, unit, position);
-  const GptActivations activations = run_text(gpt, read, probe);
+  const StackActivations activations = run_text(gpt, read, probe);
   const View<const float> final_norm = activations.final_norm();
   const double logit = model_logit(gpt, final_norm.slice(0, position, position + 1), question);
   return {.question = question,

@@ -99,9 +99,9 @@ HeadNorms head_norms(const LayerHeads& layer, std::int64_t head, CompositionKind
 
 }  // namespace
 
-Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind) {
-  require_sums_to_logits(gpt.config(), "composition of heads");
-  const StackSpecification& config = gpt.config();
+Tensor<float> composition_scores(const Transformer& gpt, CompositionKind kind) {
+  require_sums_to_logits(gpt.specification(), "composition of heads");
+  const StackSpecification& config = gpt.specification();
   const std::int64_t heads = config.heads();
   const std::int64_t size = config.head_size();
   const std::int64_t group = config.block.attention.group_size();

@@ -1,7 +1,7 @@
 // Composition scores: how strongly a head reads the output of an earlier head, from weights alone.
 #pragma once
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -18,6 +18,6 @@ enum class CompositionKind {
 // all_composition_scores). Computed from D x D products of the factors; no C x C matrix is
 // formed. Uses the weights as they are: process them first (weight_processing.h) to fold the norms
 // into them. W_QK is that of LayerHeads: of equal positions where they are rotary.
-Tensor<float> composition_scores(const Gpt& gpt, CompositionKind kind);
+Tensor<float> composition_scores(const Transformer& gpt, CompositionKind kind);
 
 }  // namespace heed

@@ -2,10 +2,10 @@
 
 namespace heed {
 
-LayerHeads::LayerHeads(const Gpt& gpt, std::int64_t layer)
-    : attention_(gpt.config().block.attention),
+LayerHeads::LayerHeads(const Transformer& gpt, std::int64_t layer)
+    : attention_(gpt.specification().block.attention),
       query_key_value_(gpt.parameters().block(layer).query_key_value.weight),
-      outputs_(Shape{gpt.config().attention_width(), gpt.config().channels}) {
+      outputs_(Shape{gpt.specification().attention_width(), gpt.specification().channels}) {
   const View<const float> projection = gpt.parameters().block(layer).projection.weight;  // (C, A)
   const View<float> outputs = outputs_.view();
   for (std::int64_t a = 0; a < outputs.extent(0); ++a) {

@@ -5,7 +5,7 @@
 // W_QK is that of a position and itself.
 #pragma once
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -14,7 +14,7 @@ namespace heed {
 // output (D, C). So W_QK = queryᵀ·key and W_OV = valueᵀ·output, both (C, C) of rank D.
 class LayerHeads {
  public:
-  LayerHeads(const Gpt& gpt, std::int64_t layer);
+  LayerHeads(const Transformer& gpt, std::int64_t layer);
 
   View<const float> query(std::int64_t head) const;  // (D, C)
   View<const float> key(std::int64_t head) const;

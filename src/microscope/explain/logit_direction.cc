@@ -13,8 +13,8 @@ void require_token(std::int32_t token, const StackSpecification& config) {
           "token {} is not in the vocabulary of {}", token, config.vocabulary_size);
 }
 
-void add_token(const Gpt& gpt, std::int32_t token, double sign, LogitDirection& to) {
-  const GptParameters& parameters = gpt.parameters();
+void add_token(const Transformer& gpt, std::int32_t token, double sign, LogitDirection& to) {
+  const Parameters& parameters = gpt.parameters();
   const NormWeights& norm = parameters.final_norm();
   const std::vector<float> row = kernels::multiplied_row(parameters.unembedding(), token);
   for (std::size_t c = 0; c < row.size(); ++c) {
@@ -43,13 +43,13 @@ double LogitDirection::project(std::span<const double> x) const {
   return dot<double>(direction, x);
 }
 
-LogitDirection logit_direction(const Gpt& gpt, const LogitQuestion& question) {
-  require_sums_to_logits(gpt.config(), "a direction of logits");
-  question.validate(gpt.config());
-  LogitDirection result{.direction = std::vector<double>(gpt.config().channels, 0.0)};
+LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& question) {
+  require_sums_to_logits(gpt.specification(), "a direction of logits");
+  question.validate(gpt.specification());
+  LogitDirection result{.direction = std::vector<double>(gpt.specification().channels, 0.0)};
   add_token(gpt, question.token, 1.0, result);
   if (question.against) add_token(gpt, *question.against, -1.0, result);
-  if (gpt.config().block.norm.kind == NormKind::rms) return result;
+  if (gpt.specification().block.norm.kind == NormKind::rms) return result;
   const double mean = std::accumulate(result.direction.begin(), result.direction.end(), 0.0) /
                       static_cast<double>(result.direction.size());
   for (double& value : result.direction) value -= mean;

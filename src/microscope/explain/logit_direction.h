@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -34,6 +34,6 @@ struct LogitDirection {
   double project(std::span<const double> x) const;
 };
 
-LogitDirection logit_direction(const Gpt& gpt, const LogitQuestion& question);
+LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& question);
 
 }  // namespace heed

@@ -61,10 +61,10 @@ struct MetricRow {
   }
 };
 
-MetricRow metric_row(const Gpt& gpt, const LogitQuestion& question) {
-  question.validate(gpt.config());
+MetricRow metric_row(const Transformer& gpt, const LogitQuestion& question) {
+  question.validate(gpt.specification());
   const LinearWeights& unembedding = gpt.parameters().unembedding();
-  MetricRow row{.gradient = std::vector<float>(gpt.config().channels)};
+  MetricRow row{.gradient = std::vector<float>(gpt.specification().channels)};
   const auto add = [&](std::int32_t token, float sign) {
     const std::vector<float> weights = kernels::multiplied_row(unembedding, token);
     for (std::size_t c = 0; c < weights.size(); ++c) row.gradient[c] += sign * weights[c];
@@ -158,9 +158,9 @@ std::vector<PathPoint> interval_ends(const std::function<double(double)>& metric
 }
 
 // (T, C): where the path begins; of no elements for zero.
-Tensor<float> baseline_embedding(const Gpt& gpt, std::int64_t positions,
+Tensor<float> baseline_embedding(const Transformer& gpt, std::int64_t positions,
                                  const AttributionBaseline& baseline) {
-  const StackSpecification& config = gpt.config();
+  const StackSpecification& config = gpt.specification();
   if (baseline.kind == AttributionBaseline::Kind::zero) return {};
   Tensor<float> rows(Shape{positions, config.channels});
   const View<const float> table = gpt.parameters().token_embedding();
@@ -205,10 +205,10 @@ void require_complete(const IntegratedGradients& found, std::int64_t steps) {
 }
 
 // The metric of a pass that `editor` edits, without backward.
-double metric_of(const Gpt& gpt, std::span<const std::int32_t> tokens, const LogitMetric& metric,
-                 Editor& editor) {
+double metric_of(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                 const LogitMetric& metric, Editor& editor) {
   const auto positions = std::ssize(tokens);
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
               {.positions = positions, .editor = &editor}, activations);
   return metric_row(gpt, metric.question)
@@ -232,11 +232,11 @@ Tensor<float> sum_of_last(const Tensor<float>& a, const Tensor<float>& b, const 
 
 }  // namespace
 
-LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+LogitGradients differentiate_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                    const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor) {
-  require_sums_to_logits(gpt.config(), "a gradient of logits");
-  const StackSpecification& config = gpt.config();
+  require_sums_to_logits(gpt.specification(), "a gradient of logits");
+  const StackSpecification& config = gpt.specification();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const std::int64_t position = position_in_text(metric.position, positions);
@@ -247,13 +247,13 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
   const EditorOfPass of_pass(gpt.editor(), editor);
   const Pass pass{.positions = positions, .probe = &probe, .editor = of_pass.get()};
-  const GptActivations activations(config, 1, positions, Keep::every_block);
+  const StackActivations activations(config, 1, positions, Keep::every_block);
   gpt.forward(batch, pass, activations);
   // After the pass: functions of the user show only then which values they change.
   require_gradients_past(of_pass.get(), {.stacks = {config}}, [&](const Point& point) {
     return std::ranges::find(points, point) != points.end();
   });
-  const GptActivationGradients buffers(config, positions);
+  const ActivationGradients buffers(config, positions);
   std::ranges::fill(buffers.norm.span(), 0.0F);
   std::ranges::copy(row.gradient, &buffers.norm(position, 0));
   gpt.backward(batch, pass, activations, buffers, nullptr);
@@ -273,10 +273,10 @@ LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t>
   return result;
 }
 
-AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
+AttributionPatching estimate_patching(const Transformer& gpt, std::span<const std::int32_t> clean,
                                       std::span<const std::int32_t> corrupted,
                                       const LogitMetric& metric, const std::vector<Point>& points) {
-  require_sums_to_logits(gpt.config(), "estimated patching");
+  require_sums_to_logits(gpt.specification(), "estimated patching");
   require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
           "the texts have {} and {} tokens; patching needs texts of equal length", clean.size(),
           corrupted.size());
@@ -286,7 +286,7 @@ AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32
   }
   const LogitGradients from = differentiate_logit(gpt, corrupted, metric, points);
   Capture to(points);
-  const GptActivations activations = run_text(gpt, clean, to);
+  const StackActivations activations = run_text(gpt, clean, to);
   const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
   AttributionPatching result{
       .clean_metric = metric_row(gpt, metric.question)
@@ -304,8 +304,8 @@ namespace {
 // The path of integrated gradients, and the integral over parts of it.
 class EmbeddingPath {
  public:
-  EmbeddingPath(const Gpt& gpt, std::span<const std::int32_t> tokens, const LogitMetric& metric,
-                const IntegrationOptions& options)
+  EmbeddingPath(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                const LogitMetric& metric, const IntegrationOptions& options)
       : gpt_(gpt),
         tokens_(tokens),
         metric_(metric),
@@ -362,7 +362,7 @@ class EmbeddingPath {
     return differentiate_logit(gpt_, tokens_, metric_, {{PointKind::embedding}}, &editor);
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   std::span<const std::int32_t> tokens_;
   LogitMetric metric_;
   Tensor<float> start_;  // (T, C), or of no elements for zero
@@ -372,13 +372,14 @@ class EmbeddingPath {
 
 }  // namespace
 
-IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
+IntegratedGradients integrate_gradients(const Transformer& gpt,
+                                        std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric,
                                         const IntegrationOptions& options) {
-  require_sums_to_logits(gpt.config(), "integrated gradients");
+  require_sums_to_logits(gpt.specification(), "integrated gradients");
   require(options.steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one",
           options.steps);
-  require_text_fits(gpt.config(), tokens);
+  require_text_fits(gpt.specification(), tokens);
   const EmbeddingPath path(gpt, tokens, metric, options);
   const std::vector<PathPoint> ends =
       interval_ends([&](double alpha) { return path.metric_at(alpha); });

@@ -10,7 +10,7 @@
 
 #include "heed/explain.h"
 #include "microscope/explain/logit_direction.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -32,7 +32,7 @@ struct LogitGradients {
 // weights, backward multiplies by the dequantised ones, in f32. Throws Error{invalid_argument} for
 // a text that does not fit the model, a token or position that does not exist, and
 // Error{unsupported} for a point before one where the editor does more than add.
-LogitGradients differentiate_logit(const Gpt& gpt, std::span<const std::int32_t> tokens,
+LogitGradients differentiate_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                    const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor = nullptr);
 
@@ -48,7 +48,7 @@ struct AttributionPatching {
                                        // (1, H, T) of the pattern
 };
 // The texts have the same number of tokens. Throws what differentiate_logit() throws.
-AttributionPatching estimate_patching(const Gpt& gpt, std::span<const std::int32_t> clean,
+AttributionPatching estimate_patching(const Transformer& gpt, std::span<const std::int32_t> clean,
                                       std::span<const std::int32_t> corrupted,
                                       const LogitMetric& metric, const std::vector<Point>& points);
 
@@ -69,7 +69,8 @@ struct IntegratedGradients {
 // no more than a thousandth. Throws as above, Error{invalid_argument} for fewer than one step and
 // for a baseline of another length, and Error{unsupported} where the attributions miss their sum,
 // metric − baseline, by more than 5 %: they are not an attribution then.
-IntegratedGradients integrate_gradients(const Gpt& gpt, std::span<const std::int32_t> tokens,
+IntegratedGradients integrate_gradients(const Transformer& gpt,
+                                        std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric,
                                         const IntegrationOptions& options = {});
 

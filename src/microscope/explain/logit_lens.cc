@@ -24,7 +24,7 @@ class Prediction {
         log_sums_(static_cast<std::size_t>(rows)) {}
 
   // From stream (M, C), M up to the capacity.
-  void compute(const Gpt& gpt, View<const float> stream, LensNorm norm) {
+  void compute(const Transformer& gpt, View<const float> stream, LensNorm norm) {
     const View<float> logits = log_probabilities_.view().slice(0, 0, stream.extent(0));
     project(gpt, stream, norm, logits);
     parallel_items(stream.extent(0), [&](std::int64_t row) {
@@ -40,14 +40,15 @@ class Prediction {
   }
 
  private:
-  static void project(const Gpt& gpt, View<const float> stream, LensNorm norm, View<float> logits) {
+  static void project(const Transformer& gpt, View<const float> stream, LensNorm norm,
+                      View<float> logits) {
     if (norm == LensNorm::none) return gpt.project(stream, logits);
     const std::int64_t rows = stream.extent(0);
     Tensor<float> normed(stream.shape());
     Tensor<float> mean(Shape{rows});
     Tensor<float> reciprocal(Shape{rows});
-    const bool has_mean = gpt.config().block.norm.kind == NormKind::layer;
-    normalise(gpt.config(), stream, gpt.parameters().final_norm(),
+    const bool has_mean = gpt.specification().block.norm.kind == NormKind::layer;
+    normalise(gpt.specification(), stream, gpt.parameters().final_norm(),
               {has_mean ? mean.view() : View<float>(), reciprocal}, normed);
     gpt.project(normed, logits);
   }
@@ -139,10 +140,10 @@ Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> po
 }
 
 // `streams` holds all points of the lens, for a text of `length` tokens.
-LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& streams,
+LogitLens read_streams(const Transformer& gpt, std::int64_t length, const Capture& streams,
                        const LensOptions& options) {
-  require_sums_to_logits(gpt.config(), "a logit lens");
-  const StackSpecification& config = gpt.config();
+  require_sums_to_logits(gpt.specification(), "a logit lens");
+  const StackSpecification& config = gpt.specification();
   const std::vector<std::int64_t> chosen = chosen_positions(options, length);
   const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);
@@ -175,17 +176,17 @@ LogitLens read_streams(const Gpt& gpt, std::int64_t length, const Capture& strea
 
 }  // namespace
 
-LogitLens look_through_layers(const Gpt& gpt, std::span<const std::int32_t> tokens,
+LogitLens look_through_layers(const Transformer& gpt, std::span<const std::int32_t> tokens,
                               const LensOptions& options) {
   const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
-  require_followed(options, gpt.config(), chosen);
-  Capture streams(stream_points(gpt.config().layers));
+  require_followed(options, gpt.specification(), chosen);
+  Capture streams(stream_points(gpt.specification().layers));
   run_text(gpt, tokens, streams);
   return read_streams(gpt, std::ssize(tokens), streams, options);
 }
 
 LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options) {
-  Capture streams(stream_points(pass.gpt().config().layers));
+  Capture streams(stream_points(pass.gpt().specification().layers));
   pass.replay(streams);
   return read_streams(pass.gpt(), pass.positions(), streams, options);
 }

@@ -43,9 +43,9 @@ class NormProbe final : public Probe {
 // The gradient (C) of −log softmax(logits)[token] with respect to the final norm's output, from
 // that with respect to the logits: the mean of the unembedding's rows under the predicted
 // distribution, minus the token's own row.
-std::vector<float> loss_gradient(const Gpt& gpt, std::span<const float> d_logits) {
+std::vector<float> loss_gradient(const Transformer& gpt, std::span<const float> d_logits) {
   const LinearWeights& unembedding = gpt.parameters().unembedding();
-  std::vector<double> gradient(static_cast<std::size_t>(gpt.config().channels));
+  std::vector<double> gradient(static_cast<std::size_t>(gpt.specification().channels));
   for (std::size_t v = 0; v < d_logits.size(); ++v) {
     const auto row = kernels::multiplied_row(unembedding, static_cast<std::int64_t>(v));
     for (std::size_t c = 0; c < gradient.size(); ++c) gradient[c] += double{d_logits[v]} * row[c];
@@ -55,11 +55,11 @@ std::vector<float> loss_gradient(const Gpt& gpt, std::span<const float> d_logits
 
 }  // namespace
 
-LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
+LossFlow loss_flow(const Transformer& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
                    std::int64_t position, StopFlag stop) {
-  require_predicts_next(gpt.config(), "a flow of the loss");
-  require_sums_to_logits(gpt.config(), "a flow of the loss");
-  const StackSpecification& config = gpt.config();
+  require_predicts_next(gpt.specification(), "a flow of the loss");
+  require_sums_to_logits(gpt.specification(), "a flow of the loss");
+  const StackSpecification& config = gpt.specification();
   require_text_fits(config, tokens);
   LogitQuestion{.token = token}.validate(config);
   const std::int64_t positions = std::ssize(tokens);
@@ -69,7 +69,7 @@ LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::in
   NormProbe probe(flow.points, positions);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
   const Pass pass{.positions = positions, .probe = &probe};
-  const GptActivations activations(config, 1, positions, Keep::every_block);
+  const StackActivations activations(config, 1, positions, Keep::every_block);
   gpt.forward(batch, pass, activations);
   Tensor<float> logits(Shape{1, config.vocabulary_size});
   gpt.project(activations.final_norm().slice(0, position, position + 1), logits);
@@ -79,7 +79,7 @@ LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::in
   flow.loss = loss[0];
 
   require(!stop_requested(stop), ErrorCode::interrupted, "stopped before the backward pass");
-  const GptActivationGradients buffers(config, positions);
+  const ActivationGradients buffers(config, positions);
   std::ranges::fill(buffers.norm.span(), 0.0F);
   std::ranges::copy(loss_gradient(gpt, logits.span()), &buffers.norm(position, 0));
   gpt.backward(batch, pass, activations, buffers, nullptr);

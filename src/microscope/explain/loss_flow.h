@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -21,7 +21,7 @@ struct LossFlow {
 // One forward and one backward pass. −1 is the last position. Throws Error{invalid_argument} for a
 // text that does not fit the model, a token or position that does not exist, and Error{interrupted}
 // when stopped between the passes.
-LossFlow loss_flow(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
+LossFlow loss_flow(const Transformer& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
                    std::int64_t position, StopFlag stop = nullptr);
 
 }  // namespace heed

@@ -102,8 +102,8 @@ class NeuronProbe final : public Probe {
 };
 
 // Runs `batch` windows of `window` tokens, starting at `first`.
-void read_windows(const Gpt& gpt, std::span<const std::int32_t> corpus, std::int64_t first,
-                  const GptActivations& activations, NeuronProbe& probe) {
+void read_windows(const Transformer& gpt, std::span<const std::int32_t> corpus, std::int64_t first,
+                  const StackActivations& activations, NeuronProbe& probe) {
   probe.start(first);
   const Pass pass{
       .batch = activations.batch(), .positions = activations.positions(), .probe = &probe};
@@ -117,30 +117,31 @@ void require_neurons(const StackSpecification& config, std::span<const NeuronId>
   }
 }
 
-VocabularyProjection what_it_says(const Gpt& gpt, const NeuronId& id, std::int64_t top) {
-  Tensor<float> column(Shape{1, gpt.config().channels});
+VocabularyProjection what_it_says(const Transformer& gpt, const NeuronId& id, std::int64_t top) {
+  Tensor<float> column(Shape{1, gpt.specification().channels});
   copy_neuron_output(gpt, id.layer, id.neuron, column.span());
   return project_to_logits(gpt, column, top).front();
 }
 
 }  // namespace
 
-std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const std::int32_t> corpus,
+std::vector<NeuronMemory> find_neuron_contexts(const Transformer& gpt,
+                                               std::span<const std::int32_t> corpus,
                                                std::span<const NeuronId> neurons,
                                                const NeuronSearch& search) {
-  require_sums_to_logits(gpt.config(), "what neurons write");
+  require_sums_to_logits(gpt.specification(), "what neurons write");
   require_tokens(corpus, "the corpus");
   require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
           "top, window and batch of a neuron search must be at least 1");
-  require_neurons(gpt.config(), neurons);
+  require_neurons(gpt.specification(), neurons);
   std::vector<Recorder> recorders;
   for (const NeuronId& id : neurons) recorders.emplace_back(id, search);
   NeuronProbe probe(corpus, recorders);
 
   const std::int64_t total = std::ssize(corpus);
-  const std::int64_t window = std::min({search.window, gpt.config().context, total});
+  const std::int64_t window = std::min({search.window, gpt.specification().context, total});
   const std::int64_t batch = std::min(search.batch, total / window);
-  const GptActivations activations(gpt.config(), batch, window, Keep::one_block);
+  const StackActivations activations(gpt.specification(), batch, window, Keep::one_block);
   std::int64_t done = 0;
   const auto report = [&] {
     if (search.progress) search.progress({"reading", done, total});
@@ -154,7 +155,7 @@ std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const s
   while (done < total) {  // the windows that do not fill a batch, and the last, shorter one
     report();
     const std::int64_t rest = std::min(window, total - done);
-    read_windows(gpt, corpus, done, {gpt.config(), 1, rest, Keep::one_block}, probe);
+    read_windows(gpt, corpus, done, {gpt.specification(), 1, rest, Keep::one_block}, probe);
     done += rest;
   }
   std::vector<NeuronMemory> memories;

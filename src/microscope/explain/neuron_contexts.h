@@ -8,7 +8,7 @@
 
 #include "base/progress.h"
 #include "microscope/explain/vocabulary_projection.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -49,7 +49,8 @@ struct NeuronSearch {
 // (Geva et al., Transformer Feed-Forward Layers Are Key-Value Memories, 2021). Memory does not grow
 // with the corpus. Throws Error{invalid_argument} for no tokens or a neuron that does not
 // exist, Error{interrupted} when stopped.
-std::vector<NeuronMemory> find_neuron_contexts(const Gpt& gpt, std::span<const std::int32_t> corpus,
+std::vector<NeuronMemory> find_neuron_contexts(const Transformer& gpt,
+                                               std::span<const std::int32_t> corpus,
                                                std::span<const NeuronId> neurons,
                                                const NeuronSearch& search = {});
 

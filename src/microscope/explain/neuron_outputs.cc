@@ -5,7 +5,7 @@
 
 namespace heed {
 
-void copy_neuron_output(const Gpt& gpt, std::int64_t layer, std::int64_t neuron,
+void copy_neuron_output(const Transformer& gpt, std::int64_t layer, std::int64_t neuron,
                         std::span<float> out) {
   const View<const float> weight = gpt.parameters().block(layer).down.weight;  // (C, F)
   for (std::size_t c = 0; c < out.size(); ++c) {
@@ -13,7 +13,7 @@ void copy_neuron_output(const Gpt& gpt, std::int64_t layer, std::int64_t neuron,
   }
 }
 
-std::vector<double> neuron_output_lengths(const Gpt& gpt, std::int64_t layer) {
+std::vector<double> neuron_output_lengths(const Transformer& gpt, std::int64_t layer) {
   const View<const float> weight = gpt.parameters().block(layer).down.weight;
   std::vector<double> squares(static_cast<std::size_t>(weight.extent(1)), 0.0);
   for (std::int64_t c = 0; c < weight.extent(0); ++c) {
@@ -26,7 +26,7 @@ std::vector<double> neuron_output_lengths(const Gpt& gpt, std::int64_t layer) {
   return squares;
 }
 
-std::vector<NeuronStrength> strongest_neurons(const Gpt& gpt, std::int64_t layer,
+std::vector<NeuronStrength> strongest_neurons(const Transformer& gpt, std::int64_t layer,
                                               std::span<const float> activations,
                                               std::size_t count) {
   const std::vector<double> lengths = neuron_output_lengths(gpt, layer);

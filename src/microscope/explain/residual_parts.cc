@@ -26,7 +26,7 @@ void add_to(Vector& sum, std::span<const float> vector) {
 class PartsProbe final : public Probe {
  public:
   // `kept` (null for an unedited pass) records what was edited.
-  PartsProbe(const Gpt& gpt, ResidualUnit unit, std::int64_t position,
+  PartsProbe(const Transformer& gpt, ResidualUnit unit, std::int64_t position,
              const KeptPass* kept = nullptr)
       : gpt_(gpt), unit_(unit), position_(position), kept_(kept) {}
 
@@ -54,7 +54,7 @@ class PartsProbe final : public Probe {
       case PointKind::feed_forward_out:
         return write(fmt::format("{}_mlp_out", point.layer), row(values));
       case PointKind::residual_post:
-        if (point.layer + 1 == gpt_.config().layers) finish(point, row(values));
+        if (point.layer + 1 == gpt_.specification().layers) finish(point, row(values));
         return;
       default: return;
     }
@@ -153,7 +153,7 @@ class PartsProbe final : public Probe {
     }
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   ResidualUnit unit_;
   std::int64_t position_;
   const KeptPass* kept_;
@@ -167,10 +167,10 @@ class PartsProbe final : public Probe {
 
 }  // namespace
 
-ResidualParts decompose_residual(const Gpt& gpt, std::span<const std::int32_t> tokens,
+ResidualParts decompose_residual(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                  ResidualUnit unit, std::int64_t position) {
-  require_predicts_next(gpt.config(), "a sum of residual parts");
-  require_sums_to_logits(gpt.config(), "a sum of residual parts");
+  require_predicts_next(gpt.specification(), "a sum of residual parts");
+  require_sums_to_logits(gpt.specification(), "a sum of residual parts");
   position = position_in_text(position, std::ssize(tokens));
   PartsProbe probe(gpt, unit, position);
   run_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);

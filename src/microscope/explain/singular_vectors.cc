@@ -45,10 +45,10 @@ Tensor<float> rows_of(const Eigen::MatrixXd& columns) {
 
 }  // namespace
 
-SingularVectors singular_vectors(const Gpt& gpt, HeadCircuit circuit, std::int64_t layer,
+SingularVectors singular_vectors(const Transformer& gpt, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head) {
-  require_sums_to_logits(gpt.config(), "circuits of heads");
-  const StackSpecification& config = gpt.config();
+  require_sums_to_logits(gpt.specification(), "circuits of heads");
+  const StackSpecification& config = gpt.specification();
   checked_layer(layer, config);
   checked_head(head, config);
   const LayerHeads heads(gpt, layer);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -26,7 +26,7 @@ struct SingularVectors {
 // are Highly Interpretable, 2022; TransformerLens: FactoredMatrix.svd). Each pair's sign makes the
 // largest element of its left vector positive. Uses the weights as they are; see
 // weight_processing.h. Throws Error{invalid_argument} for a head that does not exist.
-SingularVectors singular_vectors(const Gpt& gpt, HeadCircuit circuit, std::int64_t layer,
+SingularVectors singular_vectors(const Transformer& gpt, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head);
 
 }  // namespace heed

@@ -39,11 +39,12 @@ std::vector<VocabularyProjection> project_through(View<const float> table,
 
 }  // namespace
 
-std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const float> directions,
+std::vector<VocabularyProjection> project_to_logits(const Transformer& gpt,
+                                                    View<const float> directions,
                                                     std::int64_t top) {
-  require_sums_to_logits(gpt.config(), "a projection to logits");
+  require_sums_to_logits(gpt.specification(), "a projection to logits");
   const View<const float> gain = gpt.parameters().final_norm().gain;
-  const bool centres = gpt.config().block.norm.kind == NormKind::layer;
+  const bool centres = gpt.specification().block.norm.kind == NormKind::layer;
   Tensor<float> normed(directions.shape());
   for (std::int64_t row = 0; row < directions.extent(0); ++row) {
     double mean = 0;
@@ -58,7 +59,7 @@ std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const f
   return project_through(gpt.parameters().unembedding().weight, normed, top);
 }
 
-std::vector<VocabularyProjection> project_to_embeddings(const Gpt& gpt,
+std::vector<VocabularyProjection> project_to_embeddings(const Transformer& gpt,
                                                         View<const float> directions,
                                                         std::int64_t top) {
   return project_through(gpt.parameters().token_embedding(), directions, top);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -23,11 +23,11 @@ struct VocabularyProjection {
 // suppress. Applies the final norm's gain and, for layer norms, its centring, without its scale and
 // the biases. At most
 // `top` tokens at each end.
-std::vector<VocabularyProjection> project_to_logits(const Gpt& gpt, View<const float> directions,
-                                                    std::int64_t top);
+std::vector<VocabularyProjection> project_to_logits(const Transformer& gpt,
+                                                    View<const float> directions, std::int64_t top);
 
 // Projects input directions (M, C) onto the token embeddings: the tokens that they respond to.
-std::vector<VocabularyProjection> project_to_embeddings(const Gpt& gpt,
+std::vector<VocabularyProjection> project_to_embeddings(const Transformer& gpt,
                                                         View<const float> directions,
                                                         std::int64_t top);
 

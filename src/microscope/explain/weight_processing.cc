@@ -25,8 +25,8 @@ StackSpecification processed_config(const StackSpecification& config,
   return processed;
 }
 
-Gpt copy_of(const Gpt& gpt, const WeightProcessing& processing) {
-  Gpt copy(processed_config(gpt.config(), processing));
+Transformer copy_of(const Transformer& gpt, const WeightProcessing& processing) {
+  Transformer copy({.stacks = {processed_config(gpt.specification(), processing)}});
   for (const Parameter& parameter : copy.parameters().list()) {
     const View<float> to = copy.parameters().tensor(parameter.id);
     if (parameter.id == ParameterId{Role::unembedding}) {
@@ -41,7 +41,7 @@ Gpt copy_of(const Gpt& gpt, const WeightProcessing& processing) {
 // The parameters of a model by role; absent ones are empty.
 class Tensors {
  public:
-  explicit Tensors(Gpt& gpt) : parameters_(gpt.parameters()) {}
+  explicit Tensors(Transformer& gpt) : parameters_(gpt.parameters()) {}
 
   View<float> weight(Role role, std::int64_t layer = -1) const {
     return find({role, Part::weight, layer});
@@ -55,7 +55,7 @@ class Tensors {
     return parameters_.has(id) ? parameters_.tensor(id) : View<float>{};
   }
 
-  GptParameters& parameters_;
+  Parameters& parameters_;
 };
 
 // Subtracts from `count` elements, `stride` apart, their mean.
@@ -172,10 +172,10 @@ void fold_value_biases(const Tensors& tensors, const StackSpecification& config)
 
 }  // namespace
 
-Gpt process_weights(const Gpt& gpt, const WeightProcessing& processing) {
-  require_sums_to_logits(gpt.config(), "weight processing");
-  Gpt processed = copy_of(gpt, processing);
-  const StackSpecification& config = processed.config();
+Transformer process_weights(const Transformer& gpt, const WeightProcessing& processing) {
+  require_sums_to_logits(gpt.specification(), "weight processing");
+  Transformer processed = copy_of(gpt, processing);
+  const StackSpecification& config = processed.specification();
   const Tensors tensors(processed);
   // An RMS norm sees the mean of the stream, so that it cannot be removed from what writes to it.
   const bool centres =

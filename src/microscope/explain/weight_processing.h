@@ -2,7 +2,7 @@
 // without changing the predictions.
 #pragma once
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -27,7 +27,7 @@ struct WeightProcessing {
 
 // Returns a new model with an untied unembedding, and with the biases that folded ones become.
 // Norms of queries and keys stay: what they normalise is a head, not the stream. Sums are
-// accumulated in double. The result is not prepared (GptParameters::prepare).
-Gpt process_weights(const Gpt& gpt, const WeightProcessing& processing = {});
+// accumulated in double. The result is not prepared (Parameters::prepare).
+Transformer process_weights(const Transformer& gpt, const WeightProcessing& processing = {});
 
 }  // namespace heed

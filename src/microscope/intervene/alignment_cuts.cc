@@ -68,7 +68,7 @@ WordProbability written_without(const PairPass& pass, const TextWord& word,
   const CutEdges cut{writing_edges(word, source_tokens), CutEdges::Rest::renormalised};
   std::vector<Intervention> interventions;
   for (std::int64_t layer = 0; layer < architecture.decoder().layers; ++layer) {
-    interventions.push_back({pattern_point(PairAttentionKind::cross, layer), {}, cut});
+    interventions.push_back({pattern_point(cross_site, layer), {}, cut});
   }
   const PairPass edited(pass.model(), pass.tokens(),
                         std::make_shared<Interventions>(architecture, std::move(interventions)));

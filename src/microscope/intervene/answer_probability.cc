@@ -29,14 +29,15 @@ Interventions switching_off(const StackSpecification& config, std::span<const He
   return {config, std::move(off)};
 }
 
-std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std::int32_t> tokens,
-                                             Editor* editor, Probe* probe) {
-  require_predicts_next(gpt.config(), "the probability of an answer");
+std::vector<double> next_token_probabilities(const Transformer& gpt,
+                                             std::span<const std::int32_t> tokens, Editor* editor,
+                                             Probe* probe) {
+  require_predicts_next(gpt.specification(), "the probability of an answer");
   const std::int64_t positions = std::ssize(tokens);
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}},
               {.positions = positions, .probe = probe, .editor = editor}, activations);
-  Tensor<float> logits(Shape{1, gpt.config().vocabulary_size});
+  Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
   const double largest = *std::ranges::max_element(logits.span());
   std::vector<double> probabilities;
@@ -49,14 +50,14 @@ std::vector<double> next_token_probabilities(const Gpt& gpt, std::span<const std
   return probabilities;
 }
 
-double answer_probability(const Gpt& gpt, std::span<const std::int32_t> tokens, std::int32_t answer,
-                          Editor* editor, Probe* probe) {
+double answer_probability(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                          std::int32_t answer, Editor* editor, Probe* probe) {
   return next_token_probabilities(gpt, tokens, editor, probe)[static_cast<std::size_t>(answer)];
 }
 
-double answer_probability_without(const Gpt& gpt, std::span<const std::int32_t> tokens,
+double answer_probability_without(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                   std::int32_t answer, std::span<const HeadName> heads) {
-  Interventions interventions = switching_off(gpt.config(), heads);
+  Interventions interventions = switching_off(gpt.specification(), heads);
   return answer_probability(gpt, tokens, answer, &interventions);
 }
 

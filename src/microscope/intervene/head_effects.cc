@@ -14,15 +14,15 @@ constexpr std::size_t most_heads_tried = 24;  // each takes a pass
 
 }  // namespace
 
-std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_t> tokens,
+std::vector<HeadEffect> head_effects(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                      std::span<const HeadName> heads, StopFlag stop) {
-  require_predicts_next(gpt.config(), "effects of heads");
-  require_text_fits(gpt.config(), tokens);
+  require_predicts_next(gpt.specification(), "effects of heads");
+  require_text_fits(gpt.specification(), tokens);
   const std::vector<double> with = next_token_probabilities(gpt, tokens);
   std::vector<HeadEffect> effects;
   for (const HeadName& each : heads) {
     require(!stop_requested(stop), ErrorCode::interrupted, "stopped while switching heads off");
-    Interventions off = switching_off(gpt.config(), {&each, 1});
+    Interventions off = switching_off(gpt.specification(), {&each, 1});
     const std::vector<double> without = next_token_probabilities(gpt, tokens, &off);
     HeadEffect effect{.layer = each.layer, .head = each.head};
     double largest_loss = 0;
@@ -57,16 +57,16 @@ std::vector<HeadName> selective_heads(const StackSpecification& config, const Qu
   return heads;
 }
 
-HeadChoiceByEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
+HeadChoiceByEffect head_to_show(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                 std::int64_t position, std::int64_t own_begin, StopFlag stop) {
-  require_predicts_next(gpt.config(), "effects of heads");
-  require_text_fits(gpt.config(), tokens);
+  require_predicts_next(gpt.specification(), "effects of heads");
+  require_text_fits(gpt.specification(), tokens);
   check(position >= 0 && position < std::ssize(tokens), "the word is in the text");
   const auto read = tokens.first(static_cast<std::size_t>(position + 1));
-  QueryRows rows(gpt.config(), position);
+  QueryRows rows(gpt.specification(), position);
   next_token_probabilities(gpt, read, nullptr, &rows);
   const std::vector<HeadName> heads =
-      selective_heads(gpt.config(), rows, position, own_begin, most_heads_tried);
+      selective_heads(gpt.specification(), rows, position, own_begin, most_heads_tried);
   return {head_effects(gpt, read, heads, stop).front(), heads.size()};
 }
 

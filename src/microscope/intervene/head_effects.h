@@ -7,7 +7,7 @@
 
 #include "base/progress.h"
 #include "microscope/intervene/answer_probability.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -26,7 +26,7 @@ struct HeadEffect {
 // `tokens`, the largest first. Takes one pass for each head, and one. Throws
 // Error{invalid_argument} for a text that does not fit the model, and Error{interrupted} when
 // stopped.
-std::vector<HeadEffect> head_effects(const Gpt& gpt, std::span<const std::int32_t> tokens,
+std::vector<HeadEffect> head_effects(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                      std::span<const HeadName> heads, StopFlag stop = nullptr);
 
 // The heads with the largest weights of one query, up to `most` of them, the largest first. Weights
@@ -42,7 +42,7 @@ struct HeadChoiceByEffect {
   HeadEffect effect;
   std::size_t tried = 0;  // heads, 24 at most
 };
-HeadChoiceByEffect head_to_show(const Gpt& gpt, std::span<const std::int32_t> tokens,
+HeadChoiceByEffect head_to_show(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                 std::int64_t position, std::int64_t own_begin,
                                 StopFlag stop = nullptr);
 

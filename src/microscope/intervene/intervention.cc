@@ -9,7 +9,7 @@
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -391,9 +391,9 @@ void require_mean(const StackSpecification& config, const Point& point) {
           "rows of {} differ in length, so they have no mean", point_name(point));
 }
 
-std::vector<float> mean_row(const Gpt& gpt, const Point& point,
+std::vector<float> mean_row(const Transformer& gpt, const Point& point,
                             std::span<const std::vector<std::int32_t>> sequences) {
-  require_mean(gpt.config(), point);
+  require_mean(gpt.specification(), point);
   require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
   RowMean mean;
   for (const std::vector<std::int32_t>& tokens : sequences) {
@@ -402,8 +402,9 @@ std::vector<float> mean_row(const Gpt& gpt, const Point& point,
   return mean.mean();
 }
 
-Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std::int32_t> tokens) {
-  require_point(gpt.config(), point);
+Tensor<float> values_at(const Transformer& gpt, const Point& point,
+                        std::span<const std::int32_t> tokens) {
+  require_point(gpt.specification(), point);
   Capture capture(std::vector<Point>{point});
   run_text(gpt, tokens, capture);
   return capture.take(point);

@@ -17,7 +17,7 @@
 
 namespace heed {
 
-class Gpt;
+class Transformer;
 
 // Replaces values by those of the same point in another trace, B = 1; positions beyond the trace
 // are unchanged. Replacing a pattern by a traced one freezes it.
@@ -88,12 +88,13 @@ void require_mean(const StackSpecification& config, const Point& point);
 
 // The mean of a point over all positions of all sequences. Throws what require_mean throws, and
 // Error{invalid_argument} for no sequences.
-std::vector<float> mean_row(const Gpt& gpt, const Point& point,
+std::vector<float> mean_row(const Transformer& gpt, const Point& point,
                             std::span<const std::vector<std::int32_t>> sequences);
 
 // The values of a point for one text, for ReplaceWith. Throws Error{invalid_argument} for a text
 // that does not fit the model.
-Tensor<float> values_at(const Gpt& gpt, const Point& point, std::span<const std::int32_t> tokens);
+Tensor<float> values_at(const Transformer& gpt, const Point& point,
+                        std::span<const std::int32_t> tokens);
 
 // The last dimension of a point, and what precedes it.
 struct PointShape {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/input_checks.h"
+#include "model/joined_editor.h"
 
 namespace heed {
 namespace {
@@ -32,21 +33,22 @@ std::vector<double> row_changes(View<const float> before, View<const float> afte
 // An encoded source, and the decoder's state after some tokens.
 class GreedyDecoder {
  public:
-  GreedyDecoder(const EncoderDecoder& model, std::span<const std::int32_t> source,
+  GreedyDecoder(const Transformer& model, std::span<const std::int32_t> source,
                 const GreedyOptions& options, std::int64_t longest)
       : model_(model),
         options_(options),
+        editor_(model.editor(), options.editor),
         sources_(std::ssize(source)),
         encoder_(model.architecture().encoder(), 1, sources_, Keep::one_block),
         decoder_(model.architecture().decoder(), 1, 1, Keep::one_block, sources_),
         cache_(model.make_cache(1, longest, CacheType::f32)),
         row_starts_{0, sources_},
         memory_{.rows = encoder_.final_norm(), .row_starts = row_starts_} {
-    stack_forward(model.encoder(), {source.data(), Shape{1, sources_}},
+    stack_forward(model.stack(StackSite::encoder), {source.data(), Shape{1, sources_}},
                   {.positions = sources_,
                    .site = StackSite::encoder,
                    .probe = options.probe,
-                   .editor = options.editor},
+                   .editor = editor_.get()},
                   encoder_);
   }
   GreedyDecoder(const GreedyDecoder&) = delete;
@@ -60,19 +62,21 @@ class GreedyDecoder {
                     .memory = &memory_,
                     .site = StackSite::decoder,
                     .probe = options_.probe,
-                    .editor = options_.editor};
-    stack_forward(model_.decoder(), {&token, Shape{1, 1}}, pass, decoder_);
+                    .editor = editor_.get()};
+    stack_forward(model_.stack(StackSite::decoder), {&token, Shape{1, 1}}, pass, decoder_);
     logits_ = Tensor<float>(Shape{1, model_.architecture().decoder().vocabulary_size});
-    unembed(model_.decoder(), decoder_.unembedding_in(), logits_, pass.projected_positions());
+    unembed(model_.stack(StackSite::decoder), decoder_.unembedding_in(), logits_,
+            pass.projected_positions());
     return logits_.span();
   }
 
  private:
-  const EncoderDecoder& model_;
+  const Transformer& model_;
   const GreedyOptions& options_;
+  EditorOfPass editor_;
   std::int64_t sources_;
-  GptActivations encoder_;
-  GptActivations decoder_;
+  StackActivations encoder_;
+  StackActivations decoder_;
   KeyValueCache cache_;
   std::vector<std::int64_t> row_starts_;
   CrossMemory memory_;
@@ -91,8 +95,7 @@ std::vector<std::int32_t> decoder_input(const Architecture& architecture,
   return input;
 }
 
-GreedyTranslation translate_greedily(const EncoderDecoder& model,
-                                     std::span<const std::int32_t> source,
+GreedyTranslation translate_greedily(const Transformer& model, std::span<const std::int32_t> source,
                                      const GreedyOptions& options) {
   const Architecture& architecture = model.architecture();
   require_text_fits(architecture.encoder(), source, "the source");
@@ -147,7 +150,7 @@ std::vector<PairEffect> pair_effects(const PairPass& unedited, const PairPass& e
 
 TokenInfluence token_influence(const PairPass& pass, PairSide side, std::int64_t position,
                                std::int32_t token) {
-  PairTokens changed = pass.tokens();
+  Texts changed = pass.tokens();
   std::vector<std::int32_t>& text = side == PairSide::source ? changed.source : changed.target;
   require(position >= 0 && position < std::ssize(text), ErrorCode::invalid_argument,
           "position {} does not exist: the {} has positions 0 to {}", position,

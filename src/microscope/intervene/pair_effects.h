@@ -28,8 +28,7 @@ struct GreedyOptions {
 };
 // Throws Error{invalid_argument} for a source that does not fit the encoder, and Error{interrupted}
 // when stopped.
-GreedyTranslation translate_greedily(const EncoderDecoder& model,
-                                     std::span<const std::int32_t> source,
+GreedyTranslation translate_greedily(const Transformer& model, std::span<const std::int32_t> source,
                                      const GreedyOptions& options = {});
 
 // The target of a translation as the decoder reads it: its start, then the tokens.

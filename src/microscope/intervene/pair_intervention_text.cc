@@ -10,16 +10,16 @@ namespace heed {
 namespace {
 
 // "cross.L1H2" as cross and "L1H2"; "cross" as cross and nothing.
-struct KindAndRest {
-  PairAttentionKind kind;
+struct SiteAndRest {
+  AttentionSite site;
   std::string_view rest;
 };
-std::optional<KindAndRest> split_kind(std::string_view text) {
-  for (const PairAttentionKind kind : pair_attention_kinds) {
-    const std::string_view name = pair_attention_name(kind);
+std::optional<SiteAndRest> split_site(std::string_view text, const Architecture& architecture) {
+  for (const AttentionSite site : sites_of(architecture)) {
+    const std::string_view name = site_name(site);
     if (!text.starts_with(name)) continue;
-    if (text.size() == name.size()) return KindAndRest{kind, {}};
-    if (text[name.size()] == '.') return KindAndRest{kind, text.substr(name.size() + 1)};
+    if (text.size() == name.size()) return SiteAndRest{site, {}};
+    if (text[name.size()] == '.') return SiteAndRest{site, text.substr(name.size() + 1)};
   }
   return std::nullopt;
 }
@@ -63,12 +63,12 @@ std::vector<InterventionPoint> parse_in_stack(const StackSpecification& stack,
   }
 }
 
-std::vector<InterventionPoint> points_of_kind(const Architecture& architecture,
-                                              const KindAndRest& split, std::string_view text) {
-  const StackSpecification& stack = stack_of(architecture, split.kind);
-  const std::string_view name = pair_attention_name(split.kind);
+std::vector<InterventionPoint> points_at_site(const Architecture& architecture,
+                                              const SiteAndRest& split, std::string_view text) {
+  const StackSpecification& stack = architecture.of(split.site.stack);
+  const std::string_view name = site_name(split.site);
   std::vector<InterventionPoint> points;
-  if (split.kind == PairAttentionKind::cross) {
+  if (split.site == cross_site) {
     for (InterventionPoint& each : parse_in_stack(cross_as_self(stack), split.rest, name)) {
       // A layer is its attention alone.
       if (each.point.kind == PointKind::feed_forward_out) continue;
@@ -88,20 +88,19 @@ std::vector<InterventionPoint> points_of_kind(const Architecture& architecture,
   }
   require(!points.empty(), ErrorCode::invalid_argument,
           "'{}': cross-attention has no such branch: write cross.L1, or decoder.L1.mlp", text);
-  const StackSite site = pattern_point(split.kind, 0).site;
   for (InterventionPoint& each : points) {
-    each.point.site = site;
+    each.point.site = split.site.stack;
     require_point(architecture, each.point);
   }
   return points;
 }
 
 // "L1.cross" of a decoder as "L1" of cross-attention.
-std::optional<std::string> cross_branch(const KindAndRest& split) {
+std::optional<std::string> cross_branch(const SiteAndRest& split) {
   constexpr std::string_view suffix = ".cross";
   const std::size_t at = split.rest.find('@');
   const std::string_view name = split.rest.substr(0, at);
-  if (split.kind != PairAttentionKind::decoder || !name.ends_with(suffix)) return std::nullopt;
+  if (split.site != decoder_site || !name.ends_with(suffix)) return std::nullopt;
   std::string layer(name.substr(0, name.size() - suffix.size()));
   if (at != std::string_view::npos) layer += split.rest.substr(at);
   return layer;
@@ -111,12 +110,12 @@ std::optional<std::string> cross_branch(const KindAndRest& split) {
 
 std::vector<InterventionPoint> parse_pair_points(const Architecture& architecture,
                                                  std::string_view text) {
-  const auto split = split_kind(text);
+  const auto split = split_site(text, architecture);
   if (split && is_by_index(split->rest)) {
     if (const auto layer = cross_branch(*split)) {
-      return points_of_kind(architecture, {PairAttentionKind::cross, *layer}, text);
+      return points_at_site(architecture, {cross_site, *layer}, text);
     }
-    return points_of_kind(architecture, *split, text);
+    return points_at_site(architecture, *split, text);
   }
   require(!is_by_index(text), ErrorCode::invalid_argument,
           "'{}' is in both stacks: write encoder.{}, decoder.{} or, of attention to the source, "
@@ -140,10 +139,10 @@ std::vector<InterventionPoint> parse_pair_points(const Architecture& architectur
 std::vector<InterventionPoint> parse_pair_patterns(const Architecture& architecture,
                                                    std::string_view text) {
   std::vector<InterventionPoint> patterns;
-  const auto split = split_kind(text);
+  const auto split = split_site(text, architecture);
   if (split && split->rest.empty()) {
-    for (std::int64_t layer = 0; layer < stack_of(architecture, split->kind).layers; ++layer) {
-      patterns.push_back({.point = pattern_point(split->kind, layer), .where = {}});
+    for (std::int64_t layer = 0; layer < architecture.of(split->site.stack).layers; ++layer) {
+      patterns.push_back({.point = pattern_point(split->site, layer), .where = {}});
     }
     return patterns;
   }
@@ -154,7 +153,7 @@ std::vector<InterventionPoint> parse_pair_patterns(const Architecture& architect
             text);
     const bool is_cross = is_cross_point(selected.point.kind);
     // "decoder.L1" means its attention to itself; cross-attention is named by cross.L1.
-    if (is_cross && split && split->kind == PairAttentionKind::decoder && !cross_branch(*split)) {
+    if (is_cross && split && split->site == decoder_site && !cross_branch(*split)) {
       continue;
     }
     selected.point.kind = is_cross ? PointKind::cross_pattern : PointKind::pattern;
@@ -168,13 +167,6 @@ std::vector<InterventionPoint> parse_pair_patterns(const Architecture& architect
 PairEdges parse_pair_edges(const Architecture& architecture, std::string_view text) {
   const HeadEdges parsed = parse_edges(text);
   return {.patterns = parse_pair_patterns(architecture, parsed.head), .edges = parsed.edges};
-}
-
-PairAttentionKind kind_of_pattern(const Point& pattern) {
-  for (const PairAttentionKind kind : pair_attention_kinds) {
-    if (pattern_point(kind, pattern.layer) == pattern) return kind;
-  }
-  fail(ErrorCode::internal, "{} is no pattern of an encoder-decoder", point_name(pattern));
 }
 
 }  // namespace heed

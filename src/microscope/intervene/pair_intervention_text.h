@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "microscope/attention/pair_attention_kind.h"
 #include "microscope/intervene/intervention_text.h"
+#include "model/attention_site.h"
 
 namespace heed {
 
@@ -37,8 +37,5 @@ struct PairEdges {
   std::vector<CutEdges::Edge> edges;
 };
 PairEdges parse_pair_edges(const Architecture& architecture, std::string_view text);
-
-// The kind of attention whose pattern a point is. Throws Error{internal} for other points.
-PairAttentionKind kind_of_pattern(const Point& pattern);
 
 }  // namespace heed

@@ -16,21 +16,21 @@
 namespace heed {
 namespace {
 
-void check_token(const Gpt& gpt, std::int32_t token, const char* what) {
-  require(token >= 0 && token < gpt.config().vocabulary_size, ErrorCode::invalid_argument,
+void check_token(const Transformer& gpt, std::int32_t token, const char* what) {
+  require(token >= 0 && token < gpt.specification().vocabulary_size, ErrorCode::invalid_argument,
           "{} {} is outside the model's vocabulary of {}", what, token,
-          gpt.config().vocabulary_size);
+          gpt.specification().vocabulary_size);
 }
 
-void check_request(const Gpt& gpt, const PatchRequest& request) {
-  require_predicts_next(gpt.config(), "patching");
+void check_request(const Transformer& gpt, const PatchRequest& request) {
+  require_predicts_next(gpt.specification(), "patching");
   require(
       gpt.editor() == nullptr || request.results.empty(), ErrorCode::unsupported,
       "cells of a model with hooks or edits cannot be resumed from {}: what those change is not "
       "known there",
       request.results.string());
-  require_sums_to_logits(gpt.config(), "patching");
-  const StackSpecification& config = gpt.config();
+  require_sums_to_logits(gpt.specification(), "patching");
+  const StackSpecification& config = gpt.specification();
   require_text_fits(config, request.clean, "the clean prompt");
   require(
       request.clean.size() == request.corrupted.size(), ErrorCode::invalid_argument,
@@ -73,7 +73,7 @@ double log_sum_exp(std::span<const float> logits) {
 }
 
 // Encodes everything that cell values depend on.
-std::string request_key(const Gpt& gpt, const PatchRequest& request) {
+std::string request_key(const Transformer& gpt, const PatchRequest& request) {
   std::string key =
       fmt::format("{} metric {} answer {} wrong {} head {}.{} weights {:a} {} clean",
                   patch_grid_name(request.grid), static_cast<int>(request.metric.kind),
@@ -86,7 +86,7 @@ std::string request_key(const Gpt& gpt, const PatchRequest& request) {
   return key;
 }
 
-std::unique_ptr<CellRuns> cell_runs(const Gpt& gpt, const PatchRequest& request,
+std::unique_ptr<CellRuns> cell_runs(const Transformer& gpt, const PatchRequest& request,
                                     const std::vector<std::int32_t>& predicted) {
   if (gpt.editor() != nullptr) return std::make_unique<PatchPasses>(gpt, request, predicted);
   return std::make_unique<PatchRuns>(gpt, request, predicted);
@@ -115,15 +115,16 @@ double patch_metric(const PatchMetric& metric, std::span<const float> logits,
   return divergence;
 }
 
-PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
+PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
   check_request(gpt, request);
   if (request.method == PatchMethod::attribution) return estimate_sweep(gpt, request);
-  const std::vector<PatchCell> cells = patch_cells(gpt.config(), request);
+  const std::vector<PatchCell> cells = patch_cells(gpt.specification(), request);
   const auto positions = static_cast<std::int64_t>(request.clean.size());
   PatchResult result{.grid = request.grid, .cells = std::ssize(cells)};
-  result.rows = patch_grid_kind(request.grid).is_edge() ? positions : gpt.config().layers;
-  result.columns =
-      patch_grid_kind(request.grid).is_edge() ? positions : std::ssize(cells) / gpt.config().layers;
+  result.rows = patch_grid_kind(request.grid).is_edge() ? positions : gpt.specification().layers;
+  result.columns = patch_grid_kind(request.grid).is_edge()
+                       ? positions
+                       : std::ssize(cells) / gpt.specification().layers;
   result.values.assign(static_cast<std::size_t>(result.rows * result.columns),
                        std::numeric_limits<double>::quiet_NaN());
   PatchFile file(request.results,
@@ -152,7 +153,7 @@ PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request) {
             "interrupted after {} of {} cells{}", finished, result.cells,
             request.results.empty() ? "" : "; repeat the call to resume");
   };
-  const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.config());
+  const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.specification());
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
     // Unknown cells, as many as fit the memory limit.

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "heed/patch.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -15,6 +15,6 @@ double patch_metric(const PatchMetric& metric, std::span<const float> logits,
 
 // As in heed/patch.h. Layers and positions before a patch are computed once for all cells, and the
 // cells of a layer share the forward passes after it.
-PatchResult patch_sweep(const Gpt& gpt, const PatchRequest& request);
+PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request);
 
 }  // namespace heed

@@ -10,8 +10,8 @@
 namespace heed {
 namespace {
 
-Tensor<float> read(const Gpt& gpt, const std::vector<std::int32_t>& tokens,
-                   std::span<const std::int32_t> predicted, const GptActivations& activations) {
+Tensor<float> read(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
+                   std::span<const std::int32_t> predicted, const StackActivations& activations) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}), {.positions = positions},
               activations);
@@ -62,15 +62,15 @@ std::vector<PatchCell> patch_cells(const StackSpecification& config, const Patch
   return cells;
 }
 
-PatchRuns::PatchRuns(const Gpt& gpt, const PatchRequest& request,
+PatchRuns::PatchRuns(const Transformer& gpt, const PatchRequest& request,
                      std::vector<std::int32_t> predicted)
     : gpt_(gpt),
       predicted_(std::move(predicted)),
       grid_(request.grid),
       kind_(patch_grid_kind(request.grid)),
       first_difference_(first_difference(request)),
-      clean_(gpt.config(), 1, std::ssize(request.clean), Keep::every_block),
-      corrupted_(gpt.config(), 1, std::ssize(request.corrupted), Keep::every_block),
+      clean_(gpt.specification(), 1, std::ssize(request.clean), Keep::every_block),
+      corrupted_(gpt.specification(), 1, std::ssize(request.corrupted), Keep::every_block),
       clean_logits_(read(gpt, request.clean, predicted_, clean_)),
       corrupted_logits_(read(gpt, request.corrupted, predicted_, corrupted_)) {}
 
@@ -91,7 +91,7 @@ PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   const bool spreads =
       cell.position < 0 || kind_.point == PointKind::key || kind_.point == PointKind::value;
   const std::int64_t end = spreads ? clean_.positions() : first + 1;
-  const bool reads_last_row = entered_layer(cell) == gpt_.config().layers;
+  const bool reads_last_row = entered_layer(cell) == gpt_.specification().layers;
   return {reads_last_row ? std::min(end, std::max(first, clean_.positions() - 1)) : first, end};
 }
 
@@ -103,7 +103,7 @@ bool PatchRuns::changes_nothing(const PatchCell& cell) const {
 
 // The query heads that a cell changes: one, or the group that shares a key or value.
 PatchRuns::Changed PatchRuns::changed_heads(const PatchCell& cell) const {
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   if (kind_.point != PointKind::key && kind_.point != PointKind::value) {
     return {cell.head, cell.head + 1};
   }
@@ -114,7 +114,7 @@ PatchRuns::Changed PatchRuns::changed_heads(const PatchCell& cell) const {
 // Computes mixed (R, D) of a query head that the cell changes, at the changed rows.
 void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed) const {
   if (kind_.is_edge()) return mix_edge(cell, mixed);
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   const std::int64_t d = attention.head_size, positions = clean_.positions();
   const Changed changed = changed_rows(cell);
   const AttentionActivations& clean = clean_.block(cell.layer).attention;
@@ -158,12 +158,12 @@ void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed)
 
 // mixed (1, D): the corrupted row of the pattern with one weight changed, times the values.
 void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   const std::int64_t d = attention.head_size, positions = clean_.positions();
   const Pass pass{.positions = positions};
   const RotaryRows none;
   const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
-  const auto shares_of = [&](const GptActivations& run) {
+  const auto shares_of = [&](const StackActivations& run) {
     const AttentionActivations& saved = run.block(cell.layer).attention;
     Tensor<float> shares(Shape{1, positions});
     kernels::attention_pattern_tile(saved_attention_input(at, saved), saved.log_sum_exp,
@@ -217,8 +217,8 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t firs
   if (kind_.point != PointKind::feed_forward_out) return;
   // What the clean run's feed-forward layer adds, to the corrupted stream.
   const std::int64_t rows = std::ssize(cells);
-  Tensor<float> neurons(Shape{rows, gpt_.config().feed_forward()});
-  Tensor<float> added(Shape{rows, gpt_.config().channels});
+  Tensor<float> neurons(Shape{rows, gpt_.specification().feed_forward()});
+  Tensor<float> added(Shape{rows, gpt_.specification().channels});
   for (std::int64_t i = 0; i < rows; ++i) {
     copy_row(clean.feed_forward.post, variants.first(first_variant + i), neurons, i);
   }
@@ -234,14 +234,14 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t firs
 // The stream (R, C) after attention at the changed rows of all cells, for patches inside attention.
 Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
                                          std::span<const std::int64_t> positions) const {
-  const std::int64_t layer = cells.front().layer, d = gpt_.config().head_size();
+  const std::int64_t layer = cells.front().layer, d = gpt_.specification().head_size();
   const BlockActivations& clean = clean_.block(layer);
   const BlockActivations& corrupted = corrupted_.block(layer);
   const std::int64_t rows = std::ssize(positions);
   const auto position_of = [&](std::int64_t row) {
     return positions[static_cast<std::size_t>(row)];
   };
-  Tensor<float> mixed(Shape{rows, gpt_.config().attention_width()});
+  Tensor<float> mixed(Shape{rows, gpt_.specification().attention_width()});
   const bool is_clean = kind_.point == PointKind::attention_out;
   for (std::int64_t row = 0; row < rows; ++row) {
     copy_row(is_clean ? clean.attention.mixed_values : corrupted.attention.mixed_values,
@@ -263,7 +263,7 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
       first_row += end - begin;
     }
   }
-  Tensor<float> middles(Shape{rows, gpt_.config().channels});
+  Tensor<float> middles(Shape{rows, gpt_.specification().channels});
   const Pass pass{.positions = clean_.positions()};
   project(pass, mixed, gpt_.parameters().block(layer).projection, middles);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -294,7 +294,7 @@ void PatchRuns::enter(std::span<const PatchCell> cells, std::int64_t first_varia
   }
   Tensor<float> streams = patched_middles(cells, positions);
   Tensor<float> before;  // where feed-forward reads the stream before the block
-  if (gpt_.config().is_parallel()) {
+  if (gpt_.specification().is_parallel()) {
     before = Tensor<float>(streams.shape());
     for (std::int64_t row = 0; row < std::ssize(positions); ++row) {
       copy_row(corrupted_.block(layer).residual_pre, positions[static_cast<std::size_t>(row)],
@@ -317,7 +317,7 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) {
   std::vector<std::int64_t> firsts;
   for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
   Variants variants(gpt_, corrupted_, std::move(firsts));
-  const std::int64_t layers = gpt_.config().layers;
+  const std::int64_t layers = gpt_.specification().layers;
   std::size_t active = 0;
   for (std::int64_t layer = entered_layer(cells.front()); layer <= layers; ++layer) {
     const std::size_t begin = active;

@@ -44,7 +44,8 @@ class PatchRuns final : public CellRuns {
  public:
   // Runs the model on both prompts and keeps all activations. Logits are those of the `predicted`
   // tokens P, or, where there are none, of the whole vocabulary.
-  PatchRuns(const Gpt& gpt, const PatchRequest& request, std::vector<std::int32_t> predicted = {});
+  PatchRuns(const Transformer& gpt, const PatchRequest& request,
+            std::vector<std::int32_t> predicted = {});
 
   std::span<const float> clean_logits() const override { return clean_logits_.span(); }
   std::span<const float> corrupted_logits() const override { return corrupted_logits_.span(); }
@@ -66,13 +67,13 @@ class PatchRuns final : public CellRuns {
   void mix(const PatchCell& cell, std::int64_t head, View<float> mixed) const;
   void mix_edge(const PatchCell& cell, View<float> mixed) const;
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   std::vector<std::int32_t> predicted_;
   PatchGrid grid_;
   PatchGridKind kind_;
   std::int64_t first_difference_;
-  GptActivations clean_;
-  GptActivations corrupted_;
+  StackActivations clean_;
+  StackActivations corrupted_;
   Tensor<float> clean_logits_;
   Tensor<float> corrupted_logits_;
 };

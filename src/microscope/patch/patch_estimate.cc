@@ -5,10 +5,10 @@
 #include "model/input_checks.h"
 
 namespace heed {
-PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request) {
-  require_predicts_next(gpt.config(), "patching");
-  require_sums_to_logits(gpt.config(), "patching");
-  const StackSpecification& config = gpt.config();
+PatchResult estimate_sweep(const Transformer& gpt, const PatchRequest& request) {
+  require_predicts_next(gpt.specification(), "patching");
+  require_sums_to_logits(gpt.specification(), "patching");
+  const StackSpecification& config = gpt.specification();
   const PatchGridKind& kind = patch_grid_kind(request.grid);
   std::vector<Point> points;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)

@@ -7,6 +7,6 @@ namespace heed {
 
 // patch_sweep() for a validated request with the method attribution: a cell's value is the metric
 // of the corrupted prompt plus the effect from estimate_patching().
-PatchResult estimate_sweep(const Gpt& gpt, const PatchRequest& request);
+PatchResult estimate_sweep(const Transformer& gpt, const PatchRequest& request);
 
 }  // namespace heed

@@ -4,13 +4,13 @@
 
 namespace heed {
 
-PatchPasses::PatchPasses(const Gpt& gpt, const PatchRequest& request,
+PatchPasses::PatchPasses(const Transformer& gpt, const PatchRequest& request,
                          std::vector<std::int32_t> predicted)
     : gpt_(gpt),
       request_(request),
       predicted_(std::move(predicted)),
       kind_(patch_grid_kind(request.grid)),
-      activations_(gpt.config(), 1, std::ssize(request.clean), Keep::one_block),
+      activations_(gpt.specification(), 1, std::ssize(request.clean), Keep::one_block),
       clean_logits_(logits_of(request.clean, nullptr)),
       corrupted_logits_(logits_of(request.corrupted, nullptr)) {
   if (request.grid == PatchGrid::edge) {
@@ -57,7 +57,7 @@ Tensor<float> PatchPasses::run(std::span<const PatchCell> cells) {
     Selection where;
     if (cell.head >= 0) where.heads = {cell.head};
     if (cell.position >= 0) where.first_position = where.last_position = cell.position;
-    Interventions patch(gpt_.config(),
+    Interventions patch(gpt_.specification(),
                         {{{kind_.point, cell.layer}, std::move(where), change_of(cell)}});
     const Tensor<float> patched = logits_of(request_.corrupted, &patch);
     std::ranges::copy(patched.span(), logits.view()[static_cast<std::int64_t>(i)].data());

@@ -12,7 +12,8 @@ namespace heed {
 class PatchPasses final : public CellRuns {
  public:
   // Runs the model on both prompts.
-  PatchPasses(const Gpt& gpt, const PatchRequest& request, std::vector<std::int32_t> predicted);
+  PatchPasses(const Transformer& gpt, const PatchRequest& request,
+              std::vector<std::int32_t> predicted);
 
   std::span<const float> clean_logits() const override { return clean_logits_.span(); }
   std::span<const float> corrupted_logits() const override { return corrupted_logits_.span(); }
@@ -26,13 +27,13 @@ class PatchPasses final : public CellRuns {
   const ReplaceWith& clean_values(std::int64_t layer);
   Change change_of(const PatchCell& cell);
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   const PatchRequest& request_;
   std::vector<std::int32_t> predicted_;
   PatchGridKind kind_;
   std::map<std::int64_t, ReplaceWith> clean_;  // by layer
   Tensor<float> corrupted_pattern_;            // (1, H, T, T), for edges
-  GptActivations activations_;
+  StackActivations activations_;
   Tensor<float> clean_logits_;
   Tensor<float> corrupted_logits_;
 };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/trace.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -58,7 +58,7 @@ bool asks_for_gradients(const TraceRequest& request);
 
 // As in heed/trace.h; `editor` (or null) edits the pass. Throws Error{unsupported} for a gradient
 // before a point where the editor does more than add.
-Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
+Trace trace_prompt(const Transformer& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target = {},
                    Editor* editor = nullptr);
 

@@ -40,25 +40,25 @@ class BranchProbe final : public Probe {
 
 }  // namespace
 
-KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared_ptr<Editor> editor,
-                   Buffers reused, StopFlag stop)
+KeptPass::KeptPass(const Transformer& gpt, std::vector<std::int32_t> tokens,
+                   std::shared_ptr<Editor> editor, Buffers reused, StopFlag stop)
     : gpt_(gpt),
       tokens_(std::move(tokens)),
       given_(std::move(editor)),
       editor_(gpt.editor(), given_.get()),
       buffers_(std::move(reused)) {
-  const StackSpecification& config = gpt_.config();
+  const StackSpecification& config = gpt_.specification();
   require_sums_to_logits(config, "a pass kept for questions");
   require_text_fits(config, tokens_);
   const bool fits =
       buffers_.activations != nullptr && buffers_.activations->positions() == positions() &&
-      buffers_.activations->bytes() == static_cast<std::size_t>(GptActivations::bytes_needed(
+      buffers_.activations->bytes() == static_cast<std::size_t>(StackActivations::bytes_needed(
                                            config, 1, positions(), Keep::every_block)) &&
       buffers_.branches.shape() == branch_shape(config, positions());
   if (!fits) {
     buffers_ = {};
     buffers_.activations =
-        std::make_unique<GptActivations>(config, 1, positions(), Keep::every_block);
+        std::make_unique<StackActivations>(config, 1, positions(), Keep::every_block);
     buffers_.branches = Tensor<float>(branch_shape(config, positions()));
   }
   BranchProbe probe(buffers_.branches, stop);
@@ -66,7 +66,7 @@ KeptPass::KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared
 }
 
 std::int64_t KeptPass::bytes_needed(const StackSpecification& config, std::int64_t positions) {
-  return GptActivations::bytes_needed(config, 1, positions, Keep::every_block) +
+  return StackActivations::bytes_needed(config, 1, positions, Keep::every_block) +
          branch_shape(config, positions).size() * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -90,11 +90,12 @@ void KeptPass::replay(Probe& probe) const {
   observe_embedding(shown, {.tokens = token_view(),
                             .token_table = gpt_.parameters().token_embedding(),
                             .position_table = gpt_.parameters().position_embedding()});
-  for (std::int64_t layer = 0; layer < gpt_.config().layers; ++layer) replay_layer(layer, probe);
+  for (std::int64_t layer = 0; layer < gpt_.specification().layers; ++layer)
+    replay_layer(layer, probe);
   observe_norm(shown, -1, final_norm_points, activations().last_residual(),
                activations().final_norm_saved());
   shown.observe(PointKind::unembedding_in, -1,
-                final_norm().reshape({1, positions(), gpt_.config().channels}));
+                final_norm().reshape({1, positions(), gpt_.specification().channels}));
   observe_logits(shown, gpt_.parameters().unembedding(), final_norm());
 }
 
@@ -122,7 +123,8 @@ void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
   observe_attention(shown, layer, self_attention_points, input, block.attention.log_sum_exp);
   probe.observe({PointKind::mixed_values, layer},
                 View<const float>(block.attention.mixed_values)
-                    .reshape({1, positions(), gpt_.config().heads(), gpt_.config().head_size()}));
+                    .reshape({1, positions(), gpt_.specification().heads(),
+                              gpt_.specification().head_size()}));
   observe_head_results(at, block.attention.mixed_values);
   show(PointKind::attention_out, attention_out(layer));
   if (!at.stack.is_parallel()) show(PointKind::residual_mid, block.residual_mid);
@@ -138,7 +140,7 @@ void KeptPass::replay_layer(std::int64_t layer, Probe& probe) const {
 }
 
 Tensor<float> KeptPass::logits(std::int64_t begin, std::int64_t end) const {
-  Tensor<float> logits(Shape{end - begin, gpt_.config().vocabulary_size});
+  Tensor<float> logits(Shape{end - begin, gpt_.specification().vocabulary_size});
   gpt_.project(final_norm().slice(0, begin, end), logits, positions());
   return logits;
 }

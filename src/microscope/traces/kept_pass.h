@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "model/gpt.h"
 #include "model/joined_editor.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -20,26 +20,26 @@ class KeptPass {
   // Memory of an earlier pass, reused for one of the same size: allocating and touching new memory
   // takes a good part of the time of a pass.
   struct Buffers {
-    std::unique_ptr<GptActivations> activations;
+    std::unique_ptr<StackActivations> activations;
     Tensor<float> branches;  // (L, 2, T, C): what attention and feed-forward added to the stream
   };
 
   // Runs the model on `tokens` as one sequence, edited by `editor` (or null). Borrows the model.
   // Throws Error{invalid_argument} for no tokens, unknown ids and more than the context, and
   // Error{interrupted} when stopped.
-  KeptPass(const Gpt& gpt, std::vector<std::int32_t> tokens, std::shared_ptr<Editor> editor = {},
-           Buffers reused = {}, StopFlag stop = nullptr);
+  KeptPass(const Transformer& gpt, std::vector<std::int32_t> tokens,
+           std::shared_ptr<Editor> editor = {}, Buffers reused = {}, StopFlag stop = nullptr);
   KeptPass(const KeptPass&) = delete;
   KeptPass& operator=(const KeptPass&) = delete;
 
   // Bytes of a recorded pass over `positions` positions.
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t positions);
-  std::int64_t bytes() const { return bytes_needed(gpt_.config(), positions()); }
+  std::int64_t bytes() const { return bytes_needed(gpt_.specification(), positions()); }
 
-  const Gpt& gpt() const { return gpt_; }
+  const Transformer& gpt() const { return gpt_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }
   std::int64_t positions() const { return static_cast<std::int64_t>(tokens_.size()); }
-  const GptActivations& activations() const { return *buffers_.activations; }
+  const StackActivations& activations() const { return *buffers_.activations; }
   View<const float> final_norm() const { return activations().final_norm(); }  // (T, C)
   // (T, C): what a half of a block added to the stream.
   View<const float> attention_out(std::int64_t layer) const { return branch(layer, 0); }
@@ -82,7 +82,7 @@ class KeptPass {
   View<const std::int32_t> token_view() const { return {tokens_.data(), {1, positions()}}; }
   View<const float> branch(std::int64_t layer, std::int64_t half) const;
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   std::vector<std::int32_t> tokens_;
   std::shared_ptr<Editor> given_;
   EditorOfPass editor_;  // of the model and the one that was given

@@ -35,7 +35,7 @@ class AttentionReaders final : public Probe {
 
 }  // namespace
 
-void require_pair_fits(const Architecture& architecture, const PairTokens& tokens) {
+void require_pair_fits(const Architecture& architecture, const Texts& tokens) {
   require_text_fits(architecture.encoder(), tokens.source, "the source");
   require_text_fits(architecture.decoder(), tokens.target, "the target");
 }
@@ -45,32 +45,33 @@ bool has_source_rows(const Point& point) {
          point.kind == PointKind::cross_value;
 }
 
-GptActivations run_pair(const EncoderDecoder& model, const PairTokens& tokens, Editor* editor,
-                        Probe* probe, View<float> encoded) {
+StackActivations run_pair(const Transformer& model, const Texts& tokens, Editor* editor,
+                          Probe* probe, View<float> encoded) {
   const Architecture& architecture = model.architecture();
   require_pair_fits(architecture, tokens);
   const std::int64_t sources = std::ssize(tokens.source), targets = std::ssize(tokens.target);
-  const GptActivations encoder(architecture.encoder(), 1, sources, Keep::one_block);
-  GptActivations decoder(architecture.decoder(), 1, targets, Keep::one_block, sources);
+  const StackActivations encoder(architecture.encoder(), 1, sources, Keep::one_block);
+  StackActivations decoder(architecture.decoder(), 1, targets, Keep::one_block, sources);
   model.forward(
-      {tokens.source.data(), Shape{1, sources}},
-      {.positions = sources, .site = StackSite::encoder, .probe = probe, .editor = editor}, encoder,
-      {tokens.target.data(), Shape{1, targets}},
-      {.positions = targets, .site = StackSite::decoder, .probe = probe, .editor = editor},
-      decoder);
+      {{tokens.source.data(), Shape{1, sources}},
+       {.positions = sources, .site = StackSite::encoder, .probe = probe, .editor = editor},
+       encoder},
+      {{tokens.target.data(), Shape{1, targets}},
+       {.positions = targets, .site = StackSite::decoder, .probe = probe, .editor = editor},
+       decoder});
   if (encoded.present()) std::ranges::copy(encoder.final_norm().span(), encoded.data());
   return decoder;
 }
 
-PairPass::PairPass(const EncoderDecoder& model, PairTokens tokens, std::shared_ptr<Editor> editor)
+PairPass::PairPass(const Transformer& model, Texts tokens, std::shared_ptr<Editor> editor)
     : model_(model), tokens_(std::move(tokens)), editor_(std::move(editor)) {
   require_pair_fits(architecture(), tokens_);
-  for (const PairAttentionKind kind : pair_attention_kinds) {
+  for (const AttentionSite kind : sites_of(architecture())) {
     attention_.emplace_back(architecture(), kind, queries(kind), keys(kind));
   }
   AttentionReaders readers(attention_);
   encoded_ = Tensor<float>(Shape{sources(), architecture().encoder().channels});
-  const GptActivations decoder = run_pair(model_, tokens_, editor_.get(), &readers, encoded_);
+  const StackActivations decoder = run_pair(model_, tokens_, editor_.get(), &readers, encoded_);
   decoded_ = Tensor<float>(decoder.unembedding_in().shape());
   std::ranges::copy(decoder.unembedding_in().span(), decoded_.data());
 }
@@ -79,33 +80,40 @@ std::int64_t PairPass::bytes_needed(const Architecture& architecture, std::int64
                                     std::int64_t targets) {
   std::int64_t numbers =
       sources * architecture.encoder().channels + targets * architecture.decoder().channels;
-  for (const PairAttentionKind kind : pair_attention_kinds) {
+  for (const AttentionSite kind : sites_of(architecture)) {
     const AttentionSpecification& attention = attention_of(architecture, kind);
-    const std::int64_t queries = kind == PairAttentionKind::encoder ? sources : targets;
-    const std::int64_t keys = kind == PairAttentionKind::decoder ? targets : sources;
-    numbers += stack_of(architecture, kind).layers *
+    const std::int64_t queries = kind == encoder_site ? sources : targets;
+    const std::int64_t keys = kind == decoder_site ? targets : sources;
+    numbers += architecture.of(kind.stack).layers *
                (queries * (attention.query_width() + attention.query_heads) +
                 keys * attention.key_value_width());
   }
   return numbers * static_cast<std::int64_t>(sizeof(float)) +
-         GptActivations::bytes_needed(architecture.encoder(), 1, sources, Keep::one_block) +
-         GptActivations::bytes_needed(architecture.decoder(), 1, targets, Keep::one_block, sources);
+         StackActivations::bytes_needed(architecture.encoder(), 1, sources, Keep::one_block) +
+         StackActivations::bytes_needed(architecture.decoder(), 1, targets, Keep::one_block,
+                                        sources);
 }
 
-bool PairPass::edits_pattern(PairAttentionKind kind, std::int64_t layer, std::int64_t head) const {
+bool PairPass::edits_pattern(AttentionSite kind, std::int64_t layer, std::int64_t head) const {
   if (editor_ == nullptr) return false;
   Point point = pattern_point(kind, layer);
   const auto edits = [&] { return editor_->edits(point) && editor_->edits_head(point, head); };
   if (edits()) return true;
-  point.kind = kind == PairAttentionKind::cross ? PointKind::cross_scores : PointKind::scores;
+  point.kind = kind == cross_site ? PointKind::cross_scores : PointKind::scores;
   return edits();
+}
+
+const LazyAttention& PairPass::attention(AttentionSite kind) const {
+  const auto sites = sites_of(architecture());
+  const auto index = std::ranges::find(sites, kind) - sites.begin();
+  return attention_[static_cast<std::size_t>(index)];
 }
 
 void PairPass::replay(Probe& probe) const { run_pair(model_, tokens_, editor_.get(), &probe); }
 
 Tensor<float> PairPass::logits(std::int64_t begin, std::int64_t end) const {
   Tensor<float> logits(Shape{end - begin, architecture().decoder().vocabulary_size});
-  unembed(model_.decoder(), decoded().slice(0, begin, end), logits, targets());
+  unembed(model_.stack(StackSite::decoder), decoded().slice(0, begin, end), logits, targets());
   return logits;
 }
 

@@ -8,21 +8,14 @@
 #include <vector>
 
 #include "microscope/attention/lazy_attention.h"
-#include "model/encoder_decoder.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
 
-struct PairTokens {
-  std::vector<std::int32_t> source;
-  // As the decoder reads it: its start first. Position t has read tokens 0 to t and writes token
-  // t + 1, the last position the end.
-  std::vector<std::int32_t> target;
-};
-
 // At least one token on each side, and as many as the contexts hold. Throws
 // Error{invalid_argument}.
-void require_pair_fits(const Architecture& architecture, const PairTokens& tokens);
+void require_pair_fits(const Architecture& architecture, const Texts& tokens);
 
 // Whether the rows of a point are positions of the source: of the encoder, and keys and values of
 // cross-attention.
@@ -30,22 +23,22 @@ bool has_source_rows(const Point& point);
 
 // Runs the model on one pair, edited by `editor` and observed by `probe`, either null. Returns the
 // decoder's activations; `encoded` (M, C), if present, gets the encoder's end.
-GptActivations run_pair(const EncoderDecoder& model, const PairTokens& tokens, Editor* editor,
-                        Probe* probe, View<float> encoded = {});
+StackActivations run_pair(const Transformer& model, const Texts& tokens, Editor* editor,
+                          Probe* probe, View<float> encoded = {});
 
 class PairPass {
  public:
   // Borrows the model. Throws what require_pair_fits throws.
-  PairPass(const EncoderDecoder& model, PairTokens tokens, std::shared_ptr<Editor> editor = {});
+  PairPass(const Transformer& model, Texts tokens, std::shared_ptr<Editor> editor = {});
   PairPass(const PairPass&) = delete;
   PairPass& operator=(const PairPass&) = delete;
 
   static std::int64_t bytes_needed(const Architecture& architecture, std::int64_t sources,
                                    std::int64_t targets);
 
-  const EncoderDecoder& model() const { return model_; }
+  const Transformer& model() const { return model_; }
   const Architecture& architecture() const { return model_.architecture(); }
-  const PairTokens& tokens() const { return tokens_; }
+  const Texts& tokens() const { return tokens_; }
   std::int64_t sources() const { return std::ssize(tokens_.source); }  // M
   std::int64_t targets() const { return std::ssize(tokens_.target); }  // T
   const std::shared_ptr<Editor>& editor() const { return editor_; }
@@ -54,18 +47,16 @@ class PairPass {
   View<const float> decoded() const { return decoded_; }  // (T, C): what the unembedding reads
 
   // Attention without edits of its scores or patterns; see PairAttention for those.
-  const LazyAttention& attention(PairAttentionKind kind) const {
-    return attention_[static_cast<std::size_t>(kind)];
+  const LazyAttention& attention(AttentionSite kind) const;
+  std::int64_t queries(AttentionSite kind) const {
+    return kind == encoder_site ? sources() : targets();
   }
-  std::int64_t queries(PairAttentionKind kind) const {
-    return kind == PairAttentionKind::encoder ? sources() : targets();
-  }
-  std::int64_t keys(PairAttentionKind kind) const {
-    return kind == PairAttentionKind::decoder ? targets() : sources();
+  std::int64_t keys(AttentionSite kind) const {
+    return kind == decoder_site ? targets() : sources();
   }
 
   // Whether an edit changes the scores or the pattern of a head.
-  bool edits_pattern(PairAttentionKind kind, std::int64_t layer, std::int64_t head) const;
+  bool edits_pattern(AttentionSite kind, std::int64_t layer, std::int64_t head) const;
 
   // Runs the pass again for a probe of any points: to the same bits.
   void replay(Probe& probe) const;
@@ -76,10 +67,10 @@ class PairPass {
   std::vector<double> next_probabilities(std::int64_t position) const;
 
  private:
-  const EncoderDecoder& model_;
-  PairTokens tokens_;
+  const Transformer& model_;
+  Texts tokens_;
   std::shared_ptr<Editor> editor_;
-  std::vector<LazyAttention> attention_;  // by kind
+  std::vector<LazyAttention> attention_;  // as sites_of()
   Tensor<float> encoded_;
   Tensor<float> decoded_;
 };

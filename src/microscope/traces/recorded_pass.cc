@@ -33,15 +33,15 @@ class AddedRows final : public Probe {
   Probe* observer_;
 };
 
-std::int64_t checked_positions(const Gpt& gpt, std::span<const std::int32_t> tokens,
+std::int64_t checked_positions(const Transformer& gpt, std::span<const std::int32_t> tokens,
                                std::int64_t batch) {
   require_tokens(tokens);
   require(batch >= 1 && std::ssize(tokens) % batch == 0, ErrorCode::invalid_argument,
           "{} tokens are not {} sequences of one length", tokens.size(), batch);
   const std::int64_t positions = std::ssize(tokens) / batch;
   for (std::int64_t b = 0; b < batch; ++b) {
-    require_text_fits(gpt.config(), tokens.subspan(static_cast<std::size_t>(b * positions),
-                                                   static_cast<std::size_t>(positions)));
+    require_text_fits(gpt.specification(), tokens.subspan(static_cast<std::size_t>(b * positions),
+                                                          static_cast<std::size_t>(positions)));
   }
   return positions;
 }
@@ -50,13 +50,14 @@ bool is_plane(PointKind kind) { return kind == PointKind::scores || kind == Poin
 
 }  // namespace
 
-RecordedPass::RecordedPass(const Gpt& gpt, Batch batch, Probe* observer)
+RecordedPass::RecordedPass(const Transformer& gpt, Batch batch, Probe* observer)
     : gpt_(gpt),
       input_(std::move(batch)),
       batch_(input_.sequences),
       positions_(checked_positions(gpt, input_.tokens, batch_)),
-      activations_(gpt.config(), batch_, positions_, Keep::points),
-      branches_(Shape{gpt.config().layers, 2, batch_ * positions_, gpt.config().channels}) {
+      activations_(gpt.specification(), batch_, positions_, Keep::points),
+      branches_(
+          Shape{gpt.specification().layers, 2, batch_ * positions_, gpt.specification().channels}) {
   AddedRows probe(branches_, observer);
   gpt_.forward(token_view(), pass(&probe), activations_);
 }
@@ -75,14 +76,14 @@ View<float> RecordedPass::rows(View<float> all) const {
 }
 
 View<float> RecordedPass::stored(const Point& point) const {
-  if (!has_point(gpt_.config(), point.kind)) return {};
+  if (!has_point(gpt_.specification(), point.kind)) return {};
   if (point.kind == PointKind::unembedding_in) return rows(activations_.unembedding_in());
   return point.layer >= 0 ? stored_in_block(point) : View<float>{};
 }
 
 View<float> RecordedPass::stored_in_block(const Point& point) const {
   const BlockActivations& block = activations_.block(point.layer);
-  const AttentionSpecification& attention = gpt_.config().block.attention;
+  const AttentionSpecification& attention = gpt_.specification().block.attention;
   const auto branch = [&](std::int64_t half) {
     const View<const float> added = branches_.view()[point.layer][half];
     return rows({const_cast<float*>(added.data()), added.shape()});
@@ -119,7 +120,7 @@ Tensor<float> RecordedPass::computed(const Point& point) const {
 
 void RecordedPass::replay(const Point& point, Probe& probe) const {
   const Stack stack = gpt_.stack();
-  const StackSpecification& config = gpt_.config();
+  const StackSpecification& config = gpt_.specification();
   const Pass shown = pass(&probe);
   if (point.layer < 0) {
     observe_embedding(
@@ -175,7 +176,7 @@ void RecordedPass::attention_tile(const Point& point, const kernels::AttentionTi
 }
 
 Tensor<float> RecordedPass::neurons_post(std::int64_t layer) const {
-  const FeedForwardSpecification& feed_forward = gpt_.config().block.feed_forward;
+  const FeedForwardSpecification& feed_forward = gpt_.specification().block.feed_forward;
   const FeedForwardActivations& saved = activations_.block(layer).feed_forward;
   Tensor<float> post(Shape{batch_, positions_, feed_forward.width});
   const View<float> out = post.view().reshape(saved.pre.shape());
@@ -188,9 +189,9 @@ Tensor<float> RecordedPass::neurons_post(std::int64_t layer) const {
 }
 
 Tensor<float> RecordedPass::logits() const {
-  Tensor<float> logits(Shape{batch_, positions_, gpt_.config().vocabulary_size});
+  Tensor<float> logits(Shape{batch_, positions_, gpt_.specification().vocabulary_size});
   gpt_.project(activations_.unembedding_in(),
-               logits.view().reshape({batch_ * positions_, gpt_.config().vocabulary_size}),
+               logits.view().reshape({batch_ * positions_, gpt_.specification().vocabulary_size}),
                positions_);
   return logits;
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -22,7 +22,7 @@ class RecordedPass {
 
   // Runs the model; `observer` (or null) is told of its points. Borrows the model. Throws
   // Error{invalid_argument} for no tokens, unknown ids and more than the context.
-  RecordedPass(const Gpt& gpt, Batch batch, Probe* observer = nullptr);
+  RecordedPass(const Transformer& gpt, Batch batch, Probe* observer = nullptr);
   RecordedPass(const RecordedPass&) = delete;
   RecordedPass& operator=(const RecordedPass&) = delete;
 
@@ -52,11 +52,11 @@ class RecordedPass {
   kernels::AttentionInput<float> attention_input(std::int64_t layer) const;
   Tensor<float> neurons_post(std::int64_t layer) const;
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   Batch input_;
   std::int64_t batch_;
   std::int64_t positions_;
-  GptActivations activations_;
+  StackActivations activations_;
   Tensor<float> branches_;  // (L, 2, N, C): what attention and feed-forward added to the stream
 };
 

@@ -39,11 +39,11 @@ void require_gradients_past(const Editor* editor, const Architecture& architectu
   }
 }
 
-GptActivations run_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
-                        Keep keep) {
-  require_text_fits(gpt.config(), tokens);
+StackActivations run_text(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                          Probe& probe, Keep keep) {
+  require_text_fits(gpt.specification(), tokens);
   const auto positions = std::ssize(tokens);
-  GptActivations activations(gpt.config(), 1, positions, keep);
+  StackActivations activations(gpt.specification(), 1, positions, keep);
   gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},
               activations);
   return activations;

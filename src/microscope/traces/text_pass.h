@@ -6,7 +6,7 @@
 #include <span>
 
 #include "heed/trace.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 
@@ -33,10 +33,11 @@ void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& 
 // The tokens of a text that follow each, and ignored_target behind the last. Throws
 // Error{unsupported} for a model that does not predict them, and Error{invalid_argument} for a text
 // of one token.
-std::vector<std::int32_t> next_tokens_of(const Gpt& gpt, std::span<const std::int32_t> tokens);
+std::vector<std::int32_t> next_tokens_of(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens);
 
 // Runs the model on `tokens` as one sequence and returns its activations: final_norm() is (T, C).
-GptActivations run_text(const Gpt& gpt, std::span<const std::int32_t> tokens, Probe& probe,
-                        Keep keep = Keep::one_block);
+StackActivations run_text(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                          Probe& probe, Keep keep = Keep::one_block);
 
 }  // namespace heed

@@ -22,21 +22,22 @@ class PatternVisitor final : public Probe {
 
 }  // namespace
 
-Capture trace(const Gpt& gpt, std::span<const std::int32_t> tokens, std::vector<Point> points) {
+Capture trace(const Transformer& gpt, std::span<const std::int32_t> tokens,
+              std::vector<Point> points) {
   Capture capture(std::move(points));
   run_text(gpt, tokens, capture);
   return capture;
 }
 
-void visit_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens,
+void visit_patterns(const Transformer& gpt, std::span<const std::int32_t> tokens,
                     const std::function<void(std::int64_t layer, View<const float>)>& visit) {
   PatternVisitor visitor(visit);
   run_text(gpt, tokens, visitor);
 }
 
-Capture trace_patterns(const Gpt& gpt, std::span<const std::int32_t> tokens) {
+Capture trace_patterns(const Transformer& gpt, std::span<const std::int32_t> tokens) {
   std::vector<Point> points;
-  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
     points.push_back({PointKind::pattern, layer});
   }
   return trace(gpt, tokens, std::move(points));

@@ -22,8 +22,9 @@ std::int64_t position_of(std::int64_t wanted, std::int64_t positions) {
 
 }  // namespace
 
-std::vector<std::int32_t> next_tokens_of(const Gpt& gpt, std::span<const std::int32_t> tokens) {
-  require_predicts_next(gpt.config(), "the gradient of the loss of a text");
+std::vector<std::int32_t> next_tokens_of(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens) {
+  require_predicts_next(gpt.specification(), "the gradient of the loss of a text");
   require(tokens.size() >= 2, ErrorCode::invalid_argument,
           "the loss needs a text of at least two tokens, not one");
   std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
@@ -67,28 +68,28 @@ void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& 
   if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
 }
 
-Trace trace_prompt(const Gpt& gpt, std::span<const std::int32_t> tokens,
+Trace trace_prompt(const Transformer& gpt, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target, Editor* editor) {
-  const StackSpecification& config = gpt.config();
+  const StackSpecification& config = gpt.specification();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const bool gradients = asks_for_gradients(request);
   const std::int64_t more =
-      gradients ? GptActivations::bytes_needed(config, 1, positions, Keep::residuals) +
-                      GptActivationGradients::bytes_needed(config, positions)
+      gradients ? StackActivations::bytes_needed(config, 1, positions, Keep::residuals) +
+                      ActivationGradients::bytes_needed(config, positions)
                 : 0;
   ActivationTrace trace(config, request, 1, positions, more);
   const EditorOfPass all(gpt.editor(), editor);
   const View<const std::int32_t> read(tokens.data(), {1, positions});
   const Pass pass{.positions = positions, .probe = &trace, .editor = all.get()};
-  const GptActivations activations(config, 1, positions,
-                                   gradients ? Keep::residuals : Keep::one_block);
+  const StackActivations activations(config, 1, positions,
+                                     gradients ? Keep::residuals : Keep::one_block);
   gpt.forward(read, pass, activations);
   if (gradients) {
     // After the pass: functions of the user show only then which values they change.
     require_gradients_past(all.get(), {.stacks = {config}},
                            [&](const Point& point) { return trace.wants_gradient(point); });
-    const GptActivationGradients buffers(config, positions);
+    const ActivationGradients buffers(config, positions);
     const std::vector<std::int32_t> next =
         target.logits.empty() ? next_tokens_of(gpt, tokens) : std::vector<std::int32_t>{};
     start_gradient(gpt.stack(), pass, target, {next, activations.unembedding_in(), buffers.norm});

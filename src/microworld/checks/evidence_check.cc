@@ -134,12 +134,12 @@ std::vector<Variant> other_evidence(const std::string& subject, const Collected&
 
 class SubjectExamination {
  public:
-  SubjectExamination(const Gpt& gpt, const std::string& subject, const Collected& collected,
+  SubjectExamination(const Transformer& gpt, const std::string& subject, const Collected& collected,
                      const EvidenceCheckOptions& options)
       : SubjectExamination(gpt, subject, collected.measured.at(subject),
                            other_evidence(subject, collected), options) {}
 
-  SubjectExamination(const Gpt& gpt, const std::string& subject,
+  SubjectExamination(const Transformer& gpt, const std::string& subject,
                      const std::vector<Variant>& variants, std::vector<Variant> others,
                      const EvidenceCheckOptions& options)
       : gpt_(gpt),
@@ -203,7 +203,7 @@ class SubjectExamination {
       const Variant& other = others_[(begin + i) % others_.size()];
       if (other.answer == variant.answer) continue;
       const std::vector<std::int32_t> tokens = with_evidence_of(variant, other);
-      if (std::ssize(tokens) > gpt_.config().context) continue;
+      if (std::ssize(tokens) > gpt_.specification().context) continue;
       return answer_probability(gpt_, tokens, variant.answer);
     }
     return probability(variant, nullptr);  // nothing else could be said
@@ -236,7 +236,7 @@ class SubjectExamination {
   void choose_heads() {
     const double before = mean_without({});
     check_.heads =
-        heads_that_halve(gpt_.config(), before, options_.most_heads, [&](const auto& heads) {
+        heads_that_halve(gpt_.specification(), before, options_.most_heads, [&](const auto& heads) {
           return mean_without(heads);
         }).heads;
   }
@@ -248,7 +248,7 @@ class SubjectExamination {
       return !is_chosen(head) && std::ranges::find(others, head) == others.end();
     };
     for (const HeadName& chosen : check_.heads) {
-      const std::vector<HeadName> all = all_heads(gpt_.config());
+      const std::vector<HeadName> all = all_heads(gpt_.specification());
       auto found = std::ranges::find_if(
           all, [&](const HeadName& head) { return head.layer == chosen.layer && is_free(head); });
       if (found == all.end()) found = std::ranges::find_if(all, is_free);
@@ -259,10 +259,10 @@ class SubjectExamination {
 
   void weigh() {
     const std::size_t words = measured_.front().evidence.size();
-    const std::vector<HeadName> heads = all_heads(gpt_.config());
+    const std::vector<HeadName> heads = all_heads(gpt_.specification());
     std::vector<std::vector<double>> sums(words, std::vector<double>(heads.size(), 0.0));
     for (const Variant& variant : choosing_) {
-      QueryRows rows(gpt_.config(), std::ssize(variant.tokens) - 1);
+      QueryRows rows(gpt_.specification(), std::ssize(variant.tokens) - 1);
       probability(variant, nullptr, &rows);
       for (std::size_t word = 0; word < words; ++word) {
         for (std::size_t head = 0; head < heads.size(); ++head) {
@@ -277,7 +277,7 @@ class SubjectExamination {
     }
     const auto count = static_cast<double>(measured_.size());
     for (const Variant& variant : measured_) {
-      QueryRows rows(gpt_.config(), std::ssize(variant.tokens) - 1);
+      QueryRows rows(gpt_.specification(), std::ssize(variant.tokens) - 1);
       probability(variant, nullptr, &rows);
       for (std::size_t word = 0; word < words; ++word) {
         const HeadName& head = heads[best[word]];
@@ -292,7 +292,7 @@ class SubjectExamination {
   }
 
   void look_through_depth() {
-    check_.right_by_depth.assign(static_cast<std::size_t>(gpt_.config().layers + 1), 0.0);
+    check_.right_by_depth.assign(static_cast<std::size_t>(gpt_.specification().layers + 1), 0.0);
     for (const Variant& variant : measured_) {
       const LogitLens lens = look_through_layers(
           gpt_, variant.tokens, {.top = 1, .positions = {std::ssize(variant.tokens) - 1}});
@@ -303,7 +303,7 @@ class SubjectExamination {
     }
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   const EvidenceCheckOptions& options_;
   std::vector<Variant> others_;  // whose evidence replaces that of the measured
   std::vector<Variant> choosing_, measured_;
@@ -312,16 +312,16 @@ class SubjectExamination {
 
 }  // namespace
 
-std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& tokenizer,
+std::vector<EvidenceCheck> check_evidence(const Transformer& gpt, const Tokenizer& tokenizer,
                                           const EvidenceCheckOptions& options) {
-  require_predicts_next(gpt.config(), "evidence in the microworld");
+  require_predicts_next(gpt.specification(), "evidence in the microworld");
   require(options.variants >= 1 && options.choosing >= 1, ErrorCode::invalid_argument,
           "{} variants to measure and {} to choose heads on: expected at least one of each",
           options.variants, options.choosing);
-  require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
-          "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
-          gpt.config().vocabulary_size);
-  const Collected all = collect(tokenizer, gpt.config().context, options);
+  require(tokenizer.vocabulary_size() <= gpt.specification().vocabulary_size,
+          ErrorCode::invalid_argument, "the tokenizer has {} tokens, the model only {}",
+          tokenizer.vocabulary_size(), gpt.specification().vocabulary_size);
+  const Collected all = collect(tokenizer, gpt.specification().context, options);
   std::vector<EvidenceCheck> checks;
   for (const auto& [subject, variants] : all.measured) {
     checks.push_back(SubjectExamination(gpt, subject, all, options).run());

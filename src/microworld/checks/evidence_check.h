@@ -7,7 +7,7 @@
 
 #include "base/progress.h"
 #include "microscope/intervene/answer_probability.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -63,7 +63,7 @@ struct EvidenceCheckOptions {
 // One entry for each subject, in alphabetical order. Throws Error{invalid_argument} for fewer than
 // one variant, Error{not_found} for a subject that stories do not have, Error{interrupted} on
 // request.
-std::vector<EvidenceCheck> check_evidence(const Gpt& gpt, const Tokenizer& tokenizer,
+std::vector<EvidenceCheck> check_evidence(const Transformer& gpt, const Tokenizer& tokenizer,
                                           const EvidenceCheckOptions& options);
 
 }  // namespace heed

@@ -127,13 +127,13 @@ class AdjectiveProbe final : public Probe {
 // Runs the model on the stories and accumulates the measurements.
 class Examination {
  public:
-  Examination(const Gpt& gpt, const std::vector<MarkedStory>& stories)
-      : gpt_(gpt), stories_(stories), adjectives_(gpt.config()) {}
+  Examination(const Transformer& gpt, const std::vector<MarkedStory>& stories)
+      : gpt_(gpt), stories_(stories), adjectives_(gpt.specification()) {}
 
   void read(const Batch& batch) {
     const std::int64_t size = std::ssize(batch.windows);
-    const StackSpecification& config = gpt_.config();
-    const GptActivations activations(config, size, batch.positions, Keep::one_block);
+    const StackSpecification& config = gpt_.specification();
+    const StackActivations activations(config, size, batch.positions, Keep::one_block);
     adjectives_.look_at(&batch);
     gpt_.forward(batch.tokens, {.batch = size, .positions = batch.positions, .probe = &adjectives_},
                  activations);
@@ -214,12 +214,12 @@ class Examination {
   }
 
   std::int64_t likeliest_after(View<const float> vectors, std::int64_t row) const {
-    Tensor<float> logits(Shape{1, gpt_.config().vocabulary_size});
+    Tensor<float> logits(Shape{1, gpt_.specification().vocabulary_size});
     gpt_.project(vectors.slice(0, row, row + 1), logits);
     return std::ranges::max_element(logits.span()) - logits.span().begin();
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
   const std::vector<MarkedStory>& stories_;
   AdjectiveProbe adjectives_;
   std::vector<LabelledVector> vectors_;
@@ -323,7 +323,7 @@ StoryCases clue_cases(const MarkedStory& story, Asking asking) {
 
 class CausalExamination {
  public:
-  explicit CausalExamination(const Gpt& gpt) : gpt_(gpt) {}
+  explicit CausalExamination(const Transformer& gpt) : gpt_(gpt) {}
 
   void add(const StoryCases& story, CausalEffect& effect) const {
     if (story.cases.empty()) return;
@@ -342,8 +342,8 @@ class CausalExamination {
  private:
   void read(const StoryCases& story, Editor* editor, double& probability, double& accuracy) const {
     const std::int64_t positions = std::ssize(story.tokens) - 1;
-    const std::int64_t vocabulary = gpt_.config().vocabulary_size;
-    const GptActivations activations(gpt_.config(), 1, positions, Keep::one_block);
+    const std::int64_t vocabulary = gpt_.specification().vocabulary_size;
+    const StackActivations activations(gpt_.specification(), 1, positions, Keep::one_block);
     gpt_.forward({story.tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
                  activations);
     Tensor<float> logits(Shape{1, vocabulary});
@@ -358,7 +358,7 @@ class CausalExamination {
     }
   }
 
-  const Gpt& gpt_;
+  const Transformer& gpt_;
 };
 
 void take_mean(CausalEffect& effect) {
@@ -370,23 +370,24 @@ void take_mean(CausalEffect& effect) {
 
 }  // namespace
 
-MicroworldCheck check_microworld(const Gpt& gpt, const Tokenizer& tokenizer,
+MicroworldCheck check_microworld(const Transformer& gpt, const Tokenizer& tokenizer,
                                  const MicroworldCheckOptions& options) {
-  require_predicts_next(gpt.config(), "the microworld's check");
+  require_predicts_next(gpt.specification(), "the microworld's check");
   require(options.stories >= 2, ErrorCode::invalid_argument,
           "{} stories: expected at least two, because each half is measured against the other",
           options.stories);
   require(options.batch_size >= 1, ErrorCode::invalid_argument, "batch size {} is below 1",
           options.batch_size);
-  require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
-          "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
-          gpt.config().vocabulary_size);
+  require(tokenizer.vocabulary_size() <= gpt.specification().vocabulary_size,
+          ErrorCode::invalid_argument, "the tokenizer has {} tokens, the model only {}",
+          tokenizer.vocabulary_size(), gpt.specification().vocabulary_size);
   const std::vector<MarkedStory> stories = write_stories(tokenizer, options);
 
   // Windows of similar length share a pass, to keep padding small.
   std::vector<Window> windows;
   for (const MarkedStory& story : stories) {
-    for (const Window& window : windows_of(story, gpt.config().context)) windows.push_back(window);
+    for (const Window& window : windows_of(story, gpt.specification().context))
+      windows.push_back(window);
   }
   std::ranges::stable_sort(windows, {},
                            [](const Window& window) { return window.end - window.begin; });
@@ -428,21 +429,21 @@ double nearest_centroid_accuracy(const std::vector<LabelledVector>& vectors) {
   return sum / static_cast<double>(tallies.size());
 }
 
-MicroworldCausality check_microworld_causality(const Gpt& gpt, const Tokenizer& tokenizer,
+MicroworldCausality check_microworld_causality(const Transformer& gpt, const Tokenizer& tokenizer,
                                                const MicroworldCheckOptions& options) {
-  require_predicts_next(gpt.config(), "causes in the microworld");
+  require_predicts_next(gpt.specification(), "causes in the microworld");
   require(options.stories >= 1, ErrorCode::invalid_argument, "{} stories: expected at least one",
           options.stories);
-  require(tokenizer.vocabulary_size() <= gpt.config().vocabulary_size, ErrorCode::invalid_argument,
-          "the tokenizer has {} tokens, the model only {}", tokenizer.vocabulary_size(),
-          gpt.config().vocabulary_size);
+  require(tokenizer.vocabulary_size() <= gpt.specification().vocabulary_size,
+          ErrorCode::invalid_argument, "the tokenizer has {} tokens, the model only {}",
+          tokenizer.vocabulary_size(), gpt.specification().vocabulary_size);
   const microworld::Microworld microworld(options.seed);
   const CausalExamination examination(gpt);
   MicroworldCausality causality;
   for (std::int64_t i = 0; i < options.stories; ++i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
     const MarkedStory story = mark_story(microworld.story(i), tokenizer);
-    if (std::ssize(story.tokens) - 1 <= gpt.config().context) {
+    if (std::ssize(story.tokens) - 1 <= gpt.specification().context) {
       examination.add(noun_cases(story), causality.noun_to_adjectives);
       examination.add(clue_cases(story, Asking::last_word), causality.last_word_to_clue);
       examination.add(clue_cases(story, Asking::all_words), causality.all_words_to_clue);

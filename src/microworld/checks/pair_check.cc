@@ -21,7 +21,7 @@ struct CheckedPair {
   MarkedPair marked;
 };
 
-// Pairs one below the other, as EncoderDecoder takes them.
+// Pairs one below the other, as Transformer takes them.
 struct CheckedRows {
   std::vector<std::int32_t> source, target, next;
   std::vector<std::int64_t> source_starts{0}, target_starts{0};
@@ -98,7 +98,7 @@ class CutSums {
 
 class PairExamination {
  public:
-  PairExamination(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+  PairExamination(const Transformer& model, const TranslationTokenizers& tokenizers,
                   const PairCheckOptions& options)
       : model_(model), tokenizers_(tokenizers), options_(options) {
     const microworld::bilingual::Bilingual world(options.seed);
@@ -217,13 +217,13 @@ class PairExamination {
     check.content_words = content.report();
   }
 
-  const EncoderDecoder& model_;
+  const Transformer& model_;
   const TranslationTokenizers& tokenizers_;
   const PairCheckOptions& options_;
   std::vector<CheckedPair> pairs_;
 };
 
-PairExamination examination(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+PairExamination examination(const Transformer& model, const TranslationTokenizers& tokenizers,
                             const PairCheckOptions& options) {
   require(options.pairs >= 1, ErrorCode::invalid_argument, "{} pairs: expected at least one",
           options.pairs);
@@ -257,12 +257,12 @@ std::vector<scoring::AlignmentLink> marked_links(const std::vector<bilingual::Li
 
 }  // namespace
 
-PairLoss pair_loss(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+PairLoss pair_loss(const Transformer& model, const TranslationTokenizers& tokenizers,
                    const PairCheckOptions& options) {
   return examination(model, tokenizers, options).loss();
 }
 
-PairCheck check_pairs(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+PairCheck check_pairs(const Transformer& model, const TranslationTokenizers& tokenizers,
                       const PairCheckOptions& options) {
   return examination(model, tokenizers, options).report();
 }

@@ -66,16 +66,16 @@ struct PairCheck : PairLoss {
 
 // Throws Error{invalid_argument} for less than one pair and for pairs that do not fit the model,
 // Error{interrupted} on request.
-PairCheck check_pairs(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+PairCheck check_pairs(const Transformer& model, const TranslationTokenizers& tokenizers,
                       const PairCheckOptions& options);
 
 // The loss alone, in a fraction of the time. Throws as check_pairs does.
-PairLoss pair_loss(const EncoderDecoder& model, const TranslationTokenizers& tokenizers,
+PairLoss pair_loss(const Transformer& model, const TranslationTokenizers& tokenizers,
                    const PairCheckOptions& options);
 
 // A tokenized pair of the microworld in two languages, with its words as positions of tokens.
 struct MarkedPair {
-  PairTokens tokens;
+  Texts tokens;
   std::vector<std::int32_t> next;  // what the decoder is to write: the target and its end
   std::vector<TextWord> source_words;
   std::vector<TextWord> target_words;  // positions in tokens.target

@@ -18,8 +18,8 @@ struct HeadPath {
   std::int64_t head;
 
   HeadPath(const Request& request, const StoredTrace& trace)
-      : layer(checked_layer(request.integer_in_path("layer"), trace.config())),
-        head(checked_head(request.integer_in_path("head"), trace.config())) {}
+      : layer(checked_layer(request.integer_in_path("layer"), trace.specification())),
+        head(checked_head(request.integer_in_path("head"), trace.specification())) {}
 };
 
 Pooling pooling_of(const Request& request, const char* fallback = "mean") {
@@ -42,7 +42,7 @@ Reply thumbnails(State& state, const Request& request) {
   std::int64_t pool = 1;
   while (cells(0, trace.positions(), pool) > size) pool *= 2;
   const std::int64_t side = cells(0, trace.positions(), pool);
-  const StackSpecification& config = trace.config();
+  const StackSpecification& config = trace.specification();
   Tensor<float> all(Shape{config.layers, config.heads(), side, side});
   const Pooling pooling = pooling_of(request, "max");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
@@ -166,10 +166,10 @@ Tensor<float> edited_shares(StoredTrace& trace, std::int64_t layer, std::int64_t
 
 Reply walk(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
-  const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.config());
-  const std::int64_t head = checked_head(request.integer("head", 0), trace.config());
+  const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.specification());
+  const std::int64_t head = checked_head(request.integer("head", 0), trace.specification());
   const std::int64_t position = position_of(request, trace);
-  Capture capture(word_walk_points(trace.config(), layer));
+  Capture capture(word_walk_points(trace.specification(), layer));
   trace.pass->replay_layer(layer, capture);
   const Tensor<float> shares = edited_shares(trace, layer, head, position);
   const WordWalk walked =

@@ -36,7 +36,7 @@ std::int32_t predicted_token(const Request& request, const StoredTrace& trace,
                              std::int64_t position) {
   if (request.parameter("token")) {
     return static_cast<std::int32_t>(
-        bounded(request, "token", 0, 0, trace.config().vocabulary_size - 1));
+        bounded(request, "token", 0, 0, trace.specification().vocabulary_size - 1));
   }
   if (position + 1 < trace.positions()) {
     return trace.pass->tokens()[static_cast<std::size_t>(position) + 1];

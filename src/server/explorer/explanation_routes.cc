@@ -22,14 +22,14 @@ std::int32_t checked_token(std::int64_t token, const StackSpecification& config)
 LogitQuestion question_of(const Request& request, const StoredTrace& trace, std::int64_t position) {
   LogitQuestion question;
   if (request.parameter("token")) {
-    question.token = checked_token(request.integer("token", 0), trace.config());
+    question.token = checked_token(request.integer("token", 0), trace.specification());
   } else {
     const Tensor<float> logits = trace.pass->logits(position, position + 1);
     question.token =
         static_cast<std::int32_t>(std::ranges::max_element(logits.span()) - logits.span().begin());
   }
   if (request.parameter("against")) {
-    question.against = checked_token(request.integer("against", 0), trace.config());
+    question.against = checked_token(request.integer("against", 0), trace.specification());
   }
   return question;
 }

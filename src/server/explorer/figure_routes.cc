@@ -47,8 +47,8 @@ std::string caption(const StoredTrace& trace) {
 }
 
 Figure attention_figure(StoredTrace& trace, const Request& request) {
-  const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.config());
-  const std::int64_t head = checked_head(request.integer("head", 0), trace.config());
+  const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.specification());
+  const std::int64_t head = checked_head(request.integer("head", 0), trace.specification());
   if (trace.positions() > largest_map) {
     throw HttpError(413, fmt::format("a map of {} positions is larger than {}: take a part as an "
                                      "array",
@@ -83,7 +83,7 @@ Figure heads_figure(const StoredTrace& trace, const Request& request) {
   const std::string statistic = one_of(request, "statistic",
                                        {"content_weight", "entropy", "evenness", "distance",
                                         "first", "self", "previous", "duplicate", "induction"});
-  HeadScan scan(trace.config());
+  HeadScan scan(trace.specification());
   scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
   trace.pass->replay(scan);
   Tensor<float> values(Shape{scan.layers(), scan.heads()});

@@ -28,7 +28,7 @@ class Writing {
  public:
   Writing(State& state, const Json& body, StopFlag stop) : Writing(state, Fields(body)) {
     const LoadedModel& model = *source_.model;
-    const StackSpecification& config = model.gpt.config();
+    const StackSpecification& config = model.gpt.specification();
     const std::int64_t length = std::min(std::ssize(tokens_) + max_new_tokens_, config.context);
     state.traces.require_room(config, length);
     const auto given = body.find("interventions");
@@ -107,7 +107,7 @@ class Writing {
         source_(state.models.explored()),
         tokens_(prompt_of(fields)),
         sampling_(sampling_of(fields)) {
-    const StackSpecification& config = source_.model->gpt.config();
+    const StackSpecification& config = source_.model->gpt.specification();
     require_text_fits(config, tokens_);
     max_new_tokens_ = fields.integer("max_new_tokens", 1, config.context)
                           .value_or(std::min<std::int64_t>(32, config.context));
@@ -117,19 +117,19 @@ class Writing {
   // Keys and values of a text, and the activations of its prompt.
   static std::int64_t session_bytes(const StackSpecification& config, std::int64_t positions) {
     return cache_bytes(config, CacheType::f32, positions) +
-           GptActivations::bytes_needed(config, 1, positions, Keep::one_block);
+           StackActivations::bytes_needed(config, 1, positions, Keep::one_block);
   }
 
   std::vector<std::int32_t> prompt_of(const Fields& fields) const {
     if (!fields.has("tokens")) return source_.model->encode(fields.required_string("text"));
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    return fields.required_token_ids("tokens", source_.model->gpt.config().vocabulary_size);
+    return fields.required_token_ids("tokens", source_.model->gpt.specification().vocabulary_size);
   }
 
   // A model's vocabulary may be padded beyond that of its tokenizer.
   std::size_t nameable() const {
     const LoadedModel& model = *source_.model;
-    const std::int64_t all = model.gpt.config().vocabulary_size;
+    const std::int64_t all = model.gpt.specification().vocabulary_size;
     return static_cast<std::size_t>(
         model.tokenizer == nullptr
             ? all

@@ -23,7 +23,7 @@ class Reader {
          RecordedValues& recorded)
       : fields_(fields),
         source_(source),
-        config_(source.gpt.config()),
+        config_(source.gpt.specification()),
         out_(out),
         recorded_(recorded) {}
 
@@ -113,7 +113,7 @@ class Reader {
 
   StoredTrace& from() const {
     StoredTrace& trace = source_.traces.use(fields_.required_string("from"));
-    StackSpecification theirs = trace.config();
+    StackSpecification theirs = trace.specification();
     theirs.embedding_dropout = config_.embedding_dropout;
     require(theirs.layers == config_.layers && theirs.heads() == config_.heads() &&
                 theirs.channels == config_.channels && theirs.head_size() == config_.head_size() &&
@@ -250,7 +250,7 @@ std::shared_ptr<Interventions> read_interventions(const Json& list,
       });
   if (interventions.empty()) return nullptr;
   recorded.fill(interventions, source.stop);
-  return std::make_shared<Interventions>(source.gpt.config(), std::move(interventions));
+  return std::make_shared<Interventions>(source.gpt.specification(), std::move(interventions));
 }
 
 }  // namespace heed::server

@@ -12,7 +12,7 @@
 namespace heed::server {
 
 struct InterventionSource {
-  const Gpt& gpt;
+  const Transformer& gpt;
   std::span<const std::int32_t> tokens;  // the text that is to be changed
   TraceStore& traces;                    // that others are taken from
   std::int64_t last_position;            // the largest that may be selected

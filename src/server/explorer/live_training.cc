@@ -289,7 +289,7 @@ LiveTraining::State LiveTraining::train_run(TrainRequest& request, const SmallRu
   request.observer = &observer;
   request.stop = &stop_;
   request.learning_rate_factor = &learning_rate_factor_;
-  request.sample = [this, &request](const Gpt& gpt, const Tokenizer& tokenizer) {
+  request.sample = [this, &request](const Transformer& gpt, const Tokenizer& tokenizer) {
     return run_sample(gpt, tokenizer, request.settings, &stop_);
   };
   return train(request).interrupted ? State::stopped : State::finished;

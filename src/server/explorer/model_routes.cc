@@ -24,7 +24,7 @@ constexpr std::int64_t most_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
 std::int64_t most_prompt_tokens(const State& state) {
-  const StackSpecification& config = state.context.model.gpt.config();
+  const StackSpecification& config = state.context.model.gpt.specification();
   std::int64_t fits = 0;
   std::int64_t fails = config.context + 1;
   while (fails - fits > 1) {
@@ -37,7 +37,7 @@ std::int64_t most_prompt_tokens(const State& state) {
 
 Reply describe_model(State& state, const Request&) {
   const LoadedModel& model = state.context.model;
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   return json_reply(
       {{"name", state.context.name},
        {"version", version},
@@ -71,7 +71,7 @@ std::vector<std::int32_t> find_tokens(const LoadedModel& model, const std::strin
                                       std::size_t limit) {
   const std::string needle = ascii_lower(wanted);
   std::vector<std::pair<int, std::int32_t>> found;
-  const auto count = static_cast<std::int32_t>(model.gpt.config().vocabulary_size);
+  const auto count = static_cast<std::int32_t>(model.gpt.specification().vocabulary_size);
   for (std::int32_t id = 0; id < count; ++id) {
     const std::string text = ascii_lower(token_text(model, id));
     const std::size_t at = text.find(needle);
@@ -95,7 +95,7 @@ Reply vocabulary(State& state, const Request& request) {
     return json_reply({{"tokens", tokens_json(model, find_tokens(model, *wanted, limit))}});
   }
   OrderedJson texts = OrderedJson::array();
-  const auto count = static_cast<std::int32_t>(model.gpt.config().vocabulary_size);
+  const auto count = static_cast<std::int32_t>(model.gpt.specification().vocabulary_size);
   for (std::int32_t id = 0; id < count; ++id) texts.push_back(token_text(model, id));
   return json_reply({{"tokens", std::move(texts)}});
 }
@@ -128,7 +128,7 @@ Reply parameters(State& state, const Request& request) {
 
 Reply presets(State&, const Request&) {
   OrderedJson list = OrderedJson::array();
-  for (const GptPreset& preset : gpt_presets()) {
+  for (const ModelPreset& preset : model_presets()) {
     OrderedJson shape = dimensions_json(preset.config);
     shape.erase("parameters");
     shape["tied"] = preset.config.tied_unembedding;

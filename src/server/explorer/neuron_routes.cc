@@ -22,12 +22,12 @@ constexpr std::size_t most_corpus_bytes = std::size_t{4} << 20;
 
 Reply strongest(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
-  const StackSpecification& config = trace.config();
+  const StackSpecification& config = trace.specification();
   const std::int64_t layer = checked_layer(request.integer("layer", 0), config);
   const std::int64_t position = position_of(request, trace);
   const auto top = static_cast<std::size_t>(
       std::min(bounded(request, "top", 20, 1, 1 << 20), config.feed_forward()));
-  const Gpt& gpt = trace.model().gpt;
+  const Transformer& gpt = trace.model().gpt;
   const View<const float> post = trace.pass->activations().block(layer).feed_forward.post;
   const std::vector<NeuronStrength> strongest =
       strongest_neurons(gpt, layer, post[position].span(), top);
@@ -65,7 +65,7 @@ Reply one_neuron(State& state, const Request& request) {
   const auto id = request.parameter("trace");
   StoredTrace* const trace = id ? &state.traces.use(*id) : nullptr;
   const LoadedModel& model = trace != nullptr ? trace->model() : state.context.model;
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   const std::int64_t layer = checked_layer(request.integer_in_path("layer"), config);
   const std::int64_t neuron = checked_neuron(request.integer_in_path("neuron"), config);
   Tensor<float> direction(Shape{1, config.channels});
@@ -114,7 +114,7 @@ OrderedJson context_json(const LoadedModel& model, const NeuronContext& context)
 
 Reply contexts(State& state, const Request& request) {
   const LoadedModel& model = state.context.model;
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   const NeuronId id{checked_layer(request.integer_in_path("layer"), config),
                     checked_neuron(request.integer_in_path("neuron"), config)};
   const std::int64_t top = bounded(request, "top", 10, 1, 100);

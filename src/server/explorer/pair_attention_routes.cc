@@ -14,22 +14,22 @@
 namespace heed::server {
 namespace {
 
-PairAttentionKind kind_named(const std::string& name) {
-  const auto kind = pair_attention_kind(name);
+AttentionSite required_site(const std::string& name, const Architecture& architecture) {
+  const auto kind = site_named(name, architecture);
   require(kind.has_value(), ErrorCode::invalid_argument,
           "there is no attention \"{}\": there are encoder, decoder and cross", name.substr(0, 40));
   return *kind;
 }
 
 struct PairHeadPath {
-  PairAttentionKind kind;
+  AttentionSite kind;
   std::int64_t layer;
   std::int64_t head;
 
   PairHeadPath(const Request& request, const StoredPair& pair)
-      : kind(kind_named(request.in_path("kind"))),
+      : kind(required_site(request.in_path("kind"), pair.pass->architecture())),
         layer(checked_layer(request.integer_in_path("layer"),
-                            stack_of(pair.pass->architecture(), kind))),
+                            pair.pass->architecture().of(kind.stack))),
         head(request.integer_in_path("head")) {
     const std::int64_t heads = attention_of(pair.pass->architecture(), kind).query_heads;
     require(head < heads, ErrorCode::invalid_argument,
@@ -58,12 +58,13 @@ std::int64_t pooled(std::int64_t positions, std::int64_t pool) {
 
 Reply pair_thumbnails(PairState& state, const Request& request) {
   StoredPair& pair = pair_of(state, request);
-  const PairAttentionKind kind = kind_named(request.parameter("kind").value_or("cross"));
+  const AttentionSite kind =
+      required_site(request.parameter("kind").value_or("cross"), pair.pass->architecture());
   const std::int64_t size = bounded(request, "size", 32, 1, 256);
   const std::int64_t queries = pair.pass->queries(kind), keys = pair.pass->keys(kind);
   std::int64_t pool = 1;
   while (pooled(std::max(queries, keys), pool) > size) pool *= 2;
-  const std::int64_t layers = stack_of(pair.pass->architecture(), kind).layers;
+  const std::int64_t layers = pair.pass->architecture().of(kind.stack).layers;
   const std::int64_t heads = attention_of(pair.pass->architecture(), kind).query_heads;
   Tensor<float> all(Shape{layers, heads, pooled(queries, pool), pooled(keys, pool)});
   const Pooling pooling = pair_pooling(request, "max");
@@ -87,8 +88,7 @@ Tensor<float> head_by_words(const Request& request, StoredPair& pair, const Pair
           ErrorCode::invalid_argument,
           "words sum the weights of their tokens: unit=words takes values=pattern and pool=1");
   const WordRow row = word_row(request);
-  require(row == WordRow::read || path.kind != PairAttentionKind::encoder,
-          ErrorCode::invalid_argument,
+  require(row == WordRow::read || path.kind != encoder_site, ErrorCode::invalid_argument,
           "an encoder writes no words: row=written is for decoder and cross");
   return by_words(pair.attention->pattern(path.kind, path.layer, path.head),
                   pair.query_words(path.kind), pair.key_words(path.kind), row);
@@ -148,7 +148,7 @@ Reply pair_weights(const Request& request, PairState& state, const StoredPair& p
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return weights[i]; });
   order.resize(std::min(top, order.size()));
-  const PairTokens& tokens = pair.pass->tokens();
+  const Texts& tokens = pair.pass->tokens();
   OrderedJson list = OrderedJson::array();
   for (const std::size_t i : order) {
     OrderedJson entry{{places.words.empty() ? "position" : "word", i},
@@ -171,11 +171,11 @@ std::int64_t checked_index(std::int64_t index, std::int64_t count, const std::st
   return index;
 }
 
-PairSide side_of_queries(PairAttentionKind kind) {
-  return kind == PairAttentionKind::encoder ? PairSide::source : PairSide::target;
+PairSide side_of_queries(AttentionSite kind) {
+  return kind == encoder_site ? PairSide::source : PairSide::target;
 }
-PairSide side_of_keys(PairAttentionKind kind) {
-  return kind == PairAttentionKind::decoder ? PairSide::target : PairSide::source;
+PairSide side_of_keys(AttentionSite kind) {
+  return kind == decoder_site ? PairSide::target : PairSide::source;
 }
 
 Reply pair_row(PairState& state, const Request& request) {
@@ -229,10 +229,12 @@ Reply pair_column(PairState& state, const Request& request) {
 Reply pair_heads(PairState& state, const Request& request) {
   StoredPair& pair = pair_of(state, request);
   const std::optional<std::string> wanted = request.parameter("kind");
-  if (wanted) kind_named(*wanted);
+  const Architecture& architecture = pair.pass->architecture();
+  std::optional<AttentionSite> only;
+  if (wanted) only = required_site(*wanted, architecture);
   OrderedJson heads = OrderedJson::array();
-  for (const PairAttentionKind kind : pair_attention_kinds) {
-    if (wanted && kind_named(*wanted) != kind) continue;
+  for (const AttentionSite kind : sites_of(architecture)) {
+    if (only && *only != kind) continue;
     for (const PairHeadStatistics& head :
          pair_statistics(*pair.pass, *pair.attention, kind, request.stop)) {
       heads.push_back(pair_statistics_json(head));

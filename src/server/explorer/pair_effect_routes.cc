@@ -75,7 +75,7 @@ Reply pair_influence(PairState& state, const Request& request) {
   const StoredPair& pair = pair_of(state, request);
   const std::string name = one_of(request, "side", {"source", "target"});
   const PairSide side = name == "source" ? PairSide::source : PairSide::target;
-  const PairTokens& tokens = pair.pass->tokens();
+  const Texts& tokens = pair.pass->tokens();
   const std::vector<std::int32_t>& text = side == PairSide::source ? tokens.source : tokens.target;
   const std::int64_t position = bounded(request, "position", 0, 0, std::ssize(text) - 1);
   const std::int64_t vocabulary = (side == PairSide::source ? state.model->architecture().encoder()
@@ -101,7 +101,7 @@ Reply pair_translation(PairState& state, const Request& request) {
   GreedyOptions options{.longest = fields.integer("longest", 1, context).value_or(context),
                         .stop = request.stop};
   const std::vector<std::int32_t>& source = pair.pass->tokens().source;
-  const EncoderDecoder& model = *state.model->model;
+  const Transformer& model = *state.model->model;
   OrderedJson without =
       greedy_translation_json(*state.model, translate_greedily(model, source, options));
   options.editor = pair.pass->editor().get();

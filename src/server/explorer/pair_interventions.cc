@@ -82,7 +82,7 @@ class PairReader {
     fields_.expect_only({"kind", "point", "edges", "renormalise"});
     const CutEdges cut = read_cut(fields_);
     for (const InterventionPoint& pattern : selected_patterns()) {
-      const PairAttentionKind kind = kind_of_pattern(pattern.point);
+      const AttentionSite kind = site_of_pattern(pattern.point);
       for (const CutEdges::Edge& edge : cut.edges) {
         require(
             edge.query >= 0 && edge.query < queries(kind) && edge.key >= 0 && edge.key < keys(kind),
@@ -94,13 +94,11 @@ class PairReader {
     }
   }
 
-  std::int64_t queries(PairAttentionKind kind) const {
-    return std::ssize(kind == PairAttentionKind::encoder ? source_.tokens.source
-                                                         : source_.tokens.target);
+  std::int64_t queries(AttentionSite kind) const {
+    return std::ssize(kind == encoder_site ? source_.tokens.source : source_.tokens.target);
   }
-  std::int64_t keys(PairAttentionKind kind) const {
-    return std::ssize(kind == PairAttentionKind::decoder ? source_.tokens.target
-                                                         : source_.tokens.source);
+  std::int64_t keys(AttentionSite kind) const {
+    return std::ssize(kind == decoder_site ? source_.tokens.target : source_.tokens.source);
   }
 
   static const TextWord& word_at(const std::vector<TextWord>& words, std::int64_t index,
@@ -121,16 +119,16 @@ class PairReader {
     const std::int64_t from = fields_.required_integer("target");
     const std::int64_t to = fields_.required_integer("source");
     for (const InterventionPoint& pattern : selected_patterns()) {
-      const PairAttentionKind kind = kind_of_pattern(pattern.point);
-      const bool is_encoder = kind == PairAttentionKind::encoder;
+      const AttentionSite kind = site_of_pattern(pattern.point);
+      const bool is_encoder = kind == encoder_site;
       const TextWord& query = word_at(is_encoder ? source_words : target_words, from, "target");
       const TextWord& key =
-          word_at(kind == PairAttentionKind::decoder ? target_words : source_words, to, "source");
+          word_at(kind == decoder_site ? target_words : source_words, to, "source");
       const std::int64_t back = !is_encoder && query.begin > 0 ? 1 : 0;
       CutEdges cut{.edges = {}, .rest = read_rest(fields_)};
       for (std::int64_t t = query.begin - back; t < query.end - back; ++t) {
         for (std::int64_t s = key.begin; s < key.end; ++s) {
-          if (kind != PairAttentionKind::decoder || s <= t) cut.edges.push_back({t, s});
+          if (kind != decoder_site || s <= t) cut.edges.push_back({t, s});
         }
       }
       require(!cut.edges.empty(), ErrorCode::invalid_argument,
@@ -142,8 +140,7 @@ class PairReader {
   void mask_future() {
     fields_.expect_only({"kind", "point"});
     for (InterventionPoint pattern : selected_patterns()) {
-      require(kind_of_pattern(pattern.point) == PairAttentionKind::encoder,
-              ErrorCode::invalid_argument,
+      require(site_of_pattern(pattern.point) == encoder_site, ErrorCode::invalid_argument,
               "\"mask_future\" gives the encoder a causal mask: \"point\" must be encoder, "
               "encoder.L0 or encoder.L0H1, not \"{}\"",
               fields_.required_string("point").substr(0, 40));

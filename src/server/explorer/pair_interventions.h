@@ -11,9 +11,9 @@ namespace heed::server {
 
 struct PairInterventionSource {
   const PairModel& model;
-  const PairTokens& tokens;  // the texts whose pass is to be changed
-  PairStore& pairs;          // that others are taken from
-  TakeMemory take_memory;    // called before an intervention holds memory
+  const Texts& tokens;     // the texts whose pass is to be changed
+  PairStore& pairs;        // that others are taken from
+  TakeMemory take_memory;  // called before an intervention holds memory
   StopFlag stop = nullptr;
 };
 

@@ -12,10 +12,10 @@ namespace {
 OrderedJson kinds_json(const StoredPair& pair) {
   const Architecture& architecture = pair.pass->architecture();
   OrderedJson kinds = OrderedJson::array();
-  for (const PairAttentionKind kind : pair_attention_kinds) {
+  for (const AttentionSite kind : sites_of(architecture)) {
     const AttentionSpecification& attention = attention_of(architecture, kind);
-    kinds.push_back({{"kind", pair_attention_name(kind)},
-                     {"layers", stack_of(architecture, kind).layers},
+    kinds.push_back({{"kind", site_name(kind)},
+                     {"layers", architecture.of(kind.stack).layers},
                      {"heads", attention.query_heads},
                      {"queries", pair.pass->queries(kind)},
                      {"keys", pair.pass->keys(kind)},
@@ -28,7 +28,7 @@ OrderedJson kinds_json(const StoredPair& pair) {
 }  // namespace
 
 StoredPair& PairStore::add(const PairModel& model, NewPair wanted) {
-  const PairTokens& tokens = wanted.texts.tokens;
+  const Texts& tokens = wanted.texts.tokens;
   require_pair_fits(model.architecture(), tokens);
   const std::int64_t needed = PairPass::bytes_needed(
       model.architecture(), std::ssize(tokens.source), std::ssize(tokens.target));
@@ -65,7 +65,7 @@ void PairStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t
 }
 
 std::string pair_text(const PairModel& model, const StoredPair& pair) {
-  const PairTokens& tokens = pair.pass->tokens();
+  const Texts& tokens = pair.pass->tokens();
   OrderedJson target = pair_text_json(model, PairSide::target, tokens.target);
   target["is_translation"] = pair.is_translation;
   const OrderedJson document{

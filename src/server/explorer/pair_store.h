@@ -28,11 +28,11 @@ struct StoredPair {
   MemoryBudget::Share memory{};  // of the pass and of what its interventions hold
 
   PairWords words() const { return {source_words, target_words}; }
-  const std::vector<TextWord>& query_words(PairAttentionKind kind) const {
-    return kind == PairAttentionKind::encoder ? source_words : target_words;
+  const std::vector<TextWord>& query_words(AttentionSite kind) const {
+    return kind == encoder_site ? source_words : target_words;
   }
-  const std::vector<TextWord>& key_words(PairAttentionKind kind) const {
-    return kind == PairAttentionKind::decoder ? target_words : source_words;
+  const std::vector<TextWord>& key_words(AttentionSite kind) const {
+    return kind == decoder_site ? target_words : source_words;
   }
 };
 

@@ -16,7 +16,7 @@ Reply next(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::int64_t position = position_of(request, trace);
   const SamplingOptions sampling = read_sampling(request);
-  const std::int64_t vocabulary = trace.config().vocabulary_size;
+  const std::int64_t vocabulary = trace.specification().vocabulary_size;
   const std::int64_t limit = bounded(request, "limit", 20, 0, vocabulary);
   const std::int64_t offset = bounded(request, "offset", 0, 0, vocabulary);
   const Tensor<float> logits = trace.pass->logits(position, position + 1);
@@ -73,10 +73,10 @@ struct Prediction {
 Reply compare(State& state, const Request& request) {
   const StoredTrace& before = trace_of(state, request);
   const StoredTrace& after = state.traces.use(request.in_path("other"));
-  const std::int64_t vocabulary = before.config().vocabulary_size;
-  require(after.config().vocabulary_size == vocabulary, ErrorCode::invalid_argument,
+  const std::int64_t vocabulary = before.specification().vocabulary_size;
+  require(after.specification().vocabulary_size == vocabulary, ErrorCode::invalid_argument,
           "{} and {} are of models with {} and {} tokens", before.id, after.id, vocabulary,
-          after.config().vocabulary_size);
+          after.specification().vocabulary_size);
   const std::int64_t top = bounded(request, "top", 12, 1, vocabulary);
   const Prediction was(before, position_of(request, before));
   const Prediction is(after, position_of(request, after));
@@ -128,7 +128,7 @@ Reply lens(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::vector<std::int64_t> positions = chosen_positions(request, trace);
   const LogitLens seen = look_through_layers(
-      *trace.pass, {.top = bounded(request, "top", 3, 1, trace.config().vocabulary_size),
+      *trace.pass, {.top = bounded(request, "top", 3, 1, trace.specification().vocabulary_size),
                     .positions = positions});
   OrderedJson rows = OrderedJson::array();
   OrderedJson cells = OrderedJson::array();

@@ -51,9 +51,9 @@ void describe_block(const Request& request, BlockSpecification& block) {
 StackSpecification shape_of(const State& state, const Request& request, std::string& name) {
   if (const auto preset = request.parameter("config")) {
     name = *preset;
-    return gpt_preset(*preset).config;
+    return model_preset(*preset).config;
   }
-  StackSpecification config = state.context.model.gpt.config();
+  StackSpecification config = state.context.model.gpt.specification();
   name = state.context.name;
   if (std::ranges::none_of(shape_parameters,
                            [&](const char* each) { return request.parameter(each).has_value(); })) {

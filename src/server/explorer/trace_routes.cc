@@ -41,7 +41,7 @@ TraceStore::NewTrace read_trace(State& state, const Request& request) {
   const LoadedModel& model = *wanted.source.model;
   if (fields.has("tokens")) {
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    wanted.tokens = fields.required_token_ids("tokens", model.gpt.config().vocabulary_size);
+    wanted.tokens = fields.required_token_ids("tokens", model.gpt.specification().vocabulary_size);
   } else if (fields.has("text")) {
     wanted.tokens = model.encode(fields.required_string("text"));
   } else {
@@ -50,7 +50,7 @@ TraceStore::NewTrace read_trace(State& state, const Request& request) {
     wanted.tokens.assign(base->pass->tokens().begin(), base->pass->tokens().end());
   }
   if (base != nullptr) wanted.base = base->id;
-  const StackSpecification& config = model.gpt.config();
+  const StackSpecification& config = model.gpt.specification();
   require_text_fits(config, wanted.tokens);
   state.traces.require_room(config, std::ssize(wanted.tokens));
   if (fields.has("interventions")) {
@@ -119,7 +119,7 @@ Reply take_array(State& state, const Request& request) {
                             .layers = index_list(request, "layers"),
                             .heads = index_list(request, "heads"),
                             .positions = index_list(request, "positions")};
-  ActivationTrace taken(trace.config(), wanted, 1, trace.positions());
+  ActivationTrace taken(trace.specification(), wanted, 1, trace.positions());
   trace.pass->replay(taken);
   const Trace arrays = taken.take();
   require(arrays.arrays.size() == 1, ErrorCode::invalid_argument,
@@ -131,7 +131,7 @@ Reply take_array(State& state, const Request& request) {
 
 Reply head_table(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
-  HeadScan scan(trace.config());
+  HeadScan scan(trace.specification());
   scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
   trace.pass->replay(scan);
   OrderedJson heads = OrderedJson::array();

@@ -25,10 +25,10 @@ void TraceStore::require_room(const StackSpecification& config, std::int64_t pos
 }
 
 const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
-  const Gpt& gpt = wanted.source.model->gpt;
+  const Transformer& gpt = wanted.source.model->gpt;
   const auto positions = static_cast<std::int64_t>(wanted.tokens.size());
-  require_room(gpt.config(), positions);
-  const std::int64_t needed = bytes_needed(gpt.config(), positions);
+  require_room(gpt.specification(), positions);
+  const std::int64_t needed = bytes_needed(gpt.specification(), positions);
   if (spare_.memory.bytes() == 0 && !budget_.has_room(needed) && !traces_.empty() &&
       traces_.oldest().pass_memory.bytes() == needed) {
     drop(traces_.take_oldest());
@@ -117,10 +117,10 @@ std::string trace_text(const StoredTrace& trace) {
       {"interventions", nullptr},
       {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},
       {"model", std::move(source)},
-      {"layers", trace.config().layers},
-      {"heads", trace.config().heads()},
+      {"layers", trace.specification().layers},
+      {"heads", trace.specification().heads()},
       {"levels", trace.attention->levels()},
-      {"dimensions", dimensions_json(trace.config())}};
+      {"dimensions", dimensions_json(trace.specification())}};
   return with_member(document, "interventions", trace.interventions.text);
 }
 

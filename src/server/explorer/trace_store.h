@@ -30,7 +30,7 @@ struct StoredTrace {
 
   std::int64_t bytes() const { return pass_memory.bytes() + held.bytes(); }
   const LoadedModel& model() const { return *source.model; }
-  const StackSpecification& config() const { return model().gpt.config(); }
+  const StackSpecification& specification() const { return model().gpt.specification(); }
   std::int64_t positions() const { return pass->positions(); }
 };
 

@@ -43,9 +43,9 @@ TracePosition trace_position(State& state, const Request& request, const std::st
 Reply compare_streams(State& state, const Request& request) {
   const TracePosition first = trace_position(state, request, "first");
   const TracePosition second = trace_position(state, request, "second");
-  const StackSpecification& config = first.trace.config();
-  require(second.trace.config().channels == config.channels &&
-              second.trace.config().layers == config.layers,
+  const StackSpecification& config = first.trace.specification();
+  require(second.trace.specification().channels == config.channels &&
+              second.trace.specification().layers == config.layers,
           ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
           first.trace.id, second.trace.id);
   const std::vector<Point> points = compared_points(config);
@@ -83,15 +83,15 @@ Reply projection(State& state, const Request& request) {
   std::vector<StoredTrace*> traces{&trace_of(state, request)};
   const auto other = request.parameter("other");
   if (other) traces.push_back(&state.traces.use(*other));
-  const Point point = stream_point(request, traces.front()->config());
+  const Point point = stream_point(request, traces.front()->specification());
   std::int64_t rows = 0;
   for (const StoredTrace* trace : traces) rows += trace->positions();
-  const std::int64_t width = point_shape(traces.front()->config(), point.kind).width;
+  const std::int64_t width = point_shape(traces.front()->specification(), point.kind).width;
   Tensor<float> vectors(Shape{rows, width});
   float* to = vectors.data();
   for (const StoredTrace* trace : traces) {
-    require(point_shape(trace->config(), point.kind).width == width &&
-                point.layer < trace->config().layers,
+    require(point_shape(trace->specification(), point.kind).width == width &&
+                point.layer < trace->specification().layers,
             ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
             traces.front()->id, trace->id);
     Capture capture(std::vector<Point>{point});

@@ -117,14 +117,14 @@ Matrix matrix_of_role(const Request& request, const StackSpecification& config,
 }
 
 Reply layer_weights(State& state, const Request& request) {
-  const Gpt& gpt = state.context.model.gpt;
-  const std::int64_t layer = checked_layer(request.integer_in_path("layer"), gpt.config());
+  const Transformer& gpt = state.context.model.gpt;
+  const std::int64_t layer = checked_layer(request.integer_in_path("layer"), gpt.specification());
   const std::string& name = request.in_path("role");
   const auto role = std::ranges::find(roles, name);
   require(role != roles.end(), ErrorCode::not_found, "there are no weights '{}'; there are {}",
           name.substr(0, 40), fmt::join(roles, ", "));
   return matrix_reply(request,
-                      matrix_of_role(request, gpt.config(), gpt.parameters().block(layer),
+                      matrix_of_role(request, gpt.specification(), gpt.parameters().block(layer),
                                      static_cast<std::size_t>(role - roles.begin())),
                       name);
 }
@@ -135,8 +135,8 @@ Reply token_embedding(State& state, const Request& request) {
 }
 
 Reply position_embedding(State& state, const Request& request) {
-  const Gpt& gpt = state.context.model.gpt;
-  require(gpt.config().has_position_table(), ErrorCode::not_found,
+  const Transformer& gpt = state.context.model.gpt;
+  require(gpt.specification().has_position_table(), ErrorCode::not_found,
           "this model has no table of positions");
   return matrix_reply(request, embedding(gpt.parameters().position_embedding()),
                       "position-embedding");

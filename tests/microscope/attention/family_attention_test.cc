@@ -28,7 +28,7 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
   static constexpr std::int64_t positions = 70;  // bf16 weights attend in bf16 from 64 on
 
-  const StackSpecification& stack() const { return gpt.config(); }
+  const StackSpecification& stack() const { return gpt.specification(); }
 
   // The scores and the patterns of all layers.
   Capture planes() const {
@@ -45,7 +45,7 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
     return key <= query && (window == 0 || key > query - window);
   }
 
-  Gpt gpt = testing::toy_gpt(GetParam().stack);
+  Transformer gpt = testing::toy_gpt(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3);
 };
@@ -156,7 +156,7 @@ TEST_P(FamilyAttention, GrowsStepByStep) {
   LazyAttention grown(stack(), {}, positions);
   KeyValueCache cache(stack(), 1, positions);
   const auto read = [&](std::int64_t begin, std::int64_t end) {
-    const GptActivations activations(stack(), 1, end - begin, Keep::one_block);
+    const StackActivations activations(stack(), 1, end - begin, Keep::one_block);
     gpt.forward(
         {tokens.data() + begin, {1, end - begin}},
         {.positions = end - begin, .first_position = begin, .cache = &cache, .probe = &grown},

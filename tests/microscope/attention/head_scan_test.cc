@@ -91,7 +91,7 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
 }
 
 TEST(HeadScan, AgreesWithTheWholePattern) {
-  const Gpt gpt = testing::small_gpt(20, 96);
+  const Transformer gpt = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(90);
   expect_statistics(scan_heads(gpt, tokens), trace_patterns(gpt, tokens), tokens);
 }
@@ -122,7 +122,7 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
 
 TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
   constexpr std::int64_t positions = 70;
-  Gpt gpt = testing::small_gpt(20, 96);
+  Transformer gpt = testing::small_gpt(20, 96);
   gpt.parameters().prepare(kernels::WeightFormat::bf16);  // from 64 positions on, products too
   const auto tokens = some_tokens(positions);
   const Capture capture = trace_patterns(gpt, tokens);
@@ -179,7 +179,7 @@ void expect_detections(const HeadScan& scan, const Capture& capture,
 }
 
 TEST(HeadScan, DetectsAsWholeMatricesDo) {
-  const Gpt gpt = testing::small_gpt(20, 96);
+  const Transformer gpt = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(70);
   expect_detections(scan_heads(gpt, tokens, {.detectors = every_detector()}),
                     trace_patterns(gpt, tokens), tokens);
@@ -187,15 +187,16 @@ TEST(HeadScan, DetectsAsWholeMatricesDo) {
 
 // Statistics include interventions, in edited heads and in later ones.
 TEST(HeadScan, SeesInterventions) {
-  const Gpt gpt = testing::small_gpt(20, 96);
+  const Transformer gpt = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(70);
   Interventions editor(
-      gpt.config(), {{{PointKind::pattern, 0}, {.heads = {1}}, ScaleBy{0.5F}},
-                     {{PointKind::pattern, 1}, {.heads = {0}}, CutEdges{{{9, 9}, {9, 3}, {60, 2}}}},
-                     {{PointKind::scores, 1}, {.heads = {2}}, ScaleBy{-1.0F}},
-                     {{PointKind::residual_mid, 0}, {}, ScaleBy{0.25F}}});
+      gpt.specification(),
+      {{{PointKind::pattern, 0}, {.heads = {1}}, ScaleBy{0.5F}},
+       {{PointKind::pattern, 1}, {.heads = {0}}, CutEdges{{{9, 9}, {9, 3}, {60, 2}}}},
+       {{PointKind::scores, 1}, {.heads = {2}}, ScaleBy{-1.0F}},
+       {{PointKind::residual_mid, 0}, {}, ScaleBy{0.25F}}});
   Capture capture({Point{PointKind::pattern, 0}, Point{PointKind::pattern, 1}});
-  const GptActivations activations(gpt.config(), 1, 70, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, 70, Keep::one_block);
   gpt.forward({tokens.data(), {1, 70}}, {.positions = 70, .probe = &capture, .editor = &editor},
               activations);
   const HeadScan scan = scan_heads(gpt, tokens, {.detectors = every_detector(), .editor = &editor});
@@ -207,7 +208,7 @@ TEST(HeadScan, SeesInterventions) {
 }
 
 TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
-  const Gpt gpt = testing::small_gpt(20, 32);
+  const Transformer gpt = testing::small_gpt(20, 32);
   const auto tokens = some_tokens(70);
   std::vector<std::int64_t> progress;
   const HeadScan scan =
@@ -225,7 +226,7 @@ TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
 }
 
 TEST(HeadScan, SupportsWindowsOfAnyLength) {
-  const Gpt gpt = testing::small_gpt(20, 32);
+  const Transformer gpt = testing::small_gpt(20, 32);
   const auto tokens = some_tokens(24);
   const HeadScan whole = scan_heads(gpt, tokens, {.window = 12});
   const HeadScan first = scan_heads(gpt, std::span(tokens).first(12));
@@ -237,10 +238,10 @@ TEST(HeadScan, SupportsWindowsOfAnyLength) {
 }
 
 TEST(HeadScan, RefusesWhatItCannotRead) {
-  const Gpt gpt = testing::small_gpt(20, 32);
+  const Transformer gpt = testing::small_gpt(20, 32);
   EXPECT_THROW(scan_heads(gpt, {}), Error);
   EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{20}), Error);
-  EXPECT_THROW(HeadScan(gpt.config(), {{.pattern = HeadPattern::custom}}), Error);
+  EXPECT_THROW(HeadScan(gpt.specification(), {{.pattern = HeadPattern::custom}}), Error);
   const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{1, 2});
   EXPECT_THROW(scan.statistics(2, 0), Error);
   EXPECT_THROW(scan.statistics(0, 3), Error);
@@ -250,7 +251,7 @@ TEST(HeadScan, RefusesWhatItCannotRead) {
 }
 
 TEST(HeadScan, ATextOfOneTokenHasNoStatistics) {
-  const Gpt gpt = testing::small_gpt(20, 32);
+  const Transformer gpt = testing::small_gpt(20, 32);
   const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{7}, {.detectors = {{}}});
   EXPECT_EQ(scan.statistics(0, 0).entropy, 0);
   EXPECT_EQ(scan.detection(0, 0, 0), 0);

@@ -15,7 +15,7 @@ namespace {
 
 // A model with zero weights attends uniformly and predicts a uniform distribution.
 TEST(Induction, OfAnUntrainedModelIsChance) {
-  const Gpt gpt(make_gpt_config(2, 2, 16, 32, 50));
+  const Transformer gpt({.stacks = {make_gpt_config(2, 2, 16, 32, 50)}});
   const InductionMeasure measure = measure_induction(gpt, {.sequences = 2, .length = 16});
   EXPECT_EQ(measure.induction.size(), 4U);
   EXPECT_NEAR(measure.first_half_loss, std::log(50.0), 1e-5);
@@ -34,7 +34,7 @@ TEST(Induction, OfAnUntrainedModelIsChance) {
 // Random weights have a largest score, but no such head; nothing is measured without one.
 TEST(Induction, OfRandomModelsNamesNoHead) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
-    Gpt gpt(make_gpt_config(2, 4, 32, 64, 100));
+    Transformer gpt({.stacks = {make_gpt_config(2, 4, 32, 64, 100)}});
     gpt.parameters().initialize(seed);
     const InductionCircuit circuit = measure_induction_circuit(gpt, {.seed = seed});
     EXPECT_FALSE(circuit.whole.induction_head()) << seed;
@@ -46,7 +46,7 @@ TEST(Induction, OfRandomModelsNamesNoHead) {
 
 // Scores of a pattern set by an intervention.
 TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
-  const Gpt gpt = testing::small_gpt(40);
+  const Transformer gpt = testing::small_gpt(40);
   Tensor<float> pattern(Shape{1, 3, 20, 20});
   for (std::int64_t t = 0; t < 20; ++t) {
     pattern.view()(0, 1, t, t >= 10 ? t - 9 : t) = 1;
@@ -54,7 +54,7 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
   }
   std::vector<Intervention> frozen;
   frozen.push_back({{PointKind::pattern, 1}, {.heads = {1, 2}}, ReplaceWith{std::move(pattern)}});
-  Interventions editor(gpt.config(), std::move(frozen));
+  Interventions editor(gpt.specification(), std::move(frozen));
   const InductionMeasure measure =
       measure_induction(gpt, {.sequences = 3, .length = 10, .editor = &editor});
   EXPECT_EQ(measure.best_induction().layer, 1);
@@ -97,7 +97,7 @@ class AttendsBehindTheFirst final : public Editor {
 };
 
 TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
-  const Gpt gpt = testing::small_gpt(40);
+  const Transformer gpt = testing::small_gpt(40);
   AttendsBehindTheFirst editor;
   const InductionMeasure measure =
       measure_induction(gpt, {.sequences = 16, .length = 10, .editor = &editor});
@@ -111,7 +111,7 @@ TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
 }
 
 TEST(Induction, RefusesWhatDoesNotFit) {
-  const Gpt gpt = testing::small_gpt(40);
+  const Transformer gpt = testing::small_gpt(40);
   EXPECT_THROW(measure_induction(gpt, {.length = 33}), Error);
   EXPECT_THROW(measure_induction(gpt, {.length = 1}), Error);
   EXPECT_THROW(measure_induction(gpt, {.sequences = 0}), Error);

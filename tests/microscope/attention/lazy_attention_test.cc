@@ -20,10 +20,10 @@ namespace {
 // Tolerance between two computations of a weight of at most one: a few roundings.
 constexpr double weight_tolerance = 1e-6;
 
-void read(const Gpt& gpt, std::span<const std::int32_t> tokens, KeyValueCache& cache,
+void read(const Transformer& gpt, std::span<const std::int32_t> tokens, KeyValueCache& cache,
           Probe& probe) {
   const auto positions = std::ssize(tokens);
-  const GptActivations activations(gpt.config(), 1, positions, Keep::one_block);
+  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   gpt.forward(
       {tokens.data(), {1, positions}},
       {.positions = positions, .first_position = cache.length(), .cache = &cache, .probe = &probe},
@@ -77,15 +77,15 @@ struct RandomHead {
 };
 
 TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
-  const Gpt gpt = testing::small_gpt(20, 64);
+  const Transformer gpt = testing::small_gpt(20, 64);
   const auto tokens = testing::random_tokens(50, 20, 3);
   const Capture materialised = trace_patterns(gpt, tokens);
-  LazyAttention attention(gpt.config(), {}, 50);
-  KeyValueCache cache(gpt.config(), 1, 64);
+  LazyAttention attention(gpt.specification(), {}, 50);
+  KeyValueCache cache(gpt.specification(), 1, 64);
   read(gpt, tokens, cache, attention);
-  for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
     const View<const float> patterns = materialised.at({PointKind::pattern, layer}).view()[0];
-    for (std::int64_t head = 0; head < gpt.config().heads(); ++head) {
+    for (std::int64_t head = 0; head < gpt.specification().heads(); ++head) {
       const Tensor<float> tile = attention.region({.layer = layer,
                                                    .head = head,
                                                    .query_begin = 7,
@@ -112,12 +112,12 @@ TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
 }
 
 TEST(LazyAttention, GrowsStepByStep) {
-  const Gpt gpt = testing::small_gpt(20, 64);
+  const Transformer gpt = testing::small_gpt(20, 64);
   const auto tokens = testing::random_tokens(30, 20, 3);
-  LazyAttention whole(gpt.config(), {1}, 30);
-  LazyAttention grown(gpt.config(), {1}, 40);
-  KeyValueCache whole_cache(gpt.config(), 1, 64);
-  KeyValueCache cache(gpt.config(), 1, 64);
+  LazyAttention whole(gpt.specification(), {1}, 30);
+  LazyAttention grown(gpt.specification(), {1}, 40);
+  KeyValueCache whole_cache(gpt.specification(), 1, 64);
+  KeyValueCache cache(gpt.specification(), 1, 64);
   read(gpt, tokens, whole_cache, whole);
   read(gpt, std::span(tokens).first(26), cache, grown);
   for (std::int64_t i = 26; i < 30; ++i) read(gpt, std::span(tokens).subspan(i, 1), cache, grown);
@@ -128,10 +128,10 @@ TEST(LazyAttention, GrowsStepByStep) {
     for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], weight_tolerance);
   }
   // A pass that was not observed leaves a gap.
-  KeyValueCache late(gpt.config(), 1, 64);
-  LazyAttention nobody(gpt.config(), {0}, 40);
+  KeyValueCache late(gpt.specification(), 1, 64);
+  LazyAttention nobody(gpt.specification(), {0}, 40);
   read(gpt, std::span(tokens).first(4), late, nobody);
-  LazyAttention gap(gpt.config(), {1}, 40);
+  LazyAttention gap(gpt.specification(), {1}, 40);
   EXPECT_THROW(read(gpt, std::span(tokens).subspan(4, 1), late, gap), Error);
 }
 
@@ -190,18 +190,18 @@ TEST(LazyAttention, FindsTheMostAttended) {
 }
 
 TEST(LazyAttention, RefusesWhatIsNotThere) {
-  const Gpt gpt = testing::small_gpt(20, 64);
-  EXPECT_THROW(LazyAttention(gpt.config(), {2}, 10), Error);
-  LazyAttention attention(gpt.config(), {0}, 10);
+  const Transformer gpt = testing::small_gpt(20, 64);
+  EXPECT_THROW(LazyAttention(gpt.specification(), {2}, 10), Error);
+  LazyAttention attention(gpt.specification(), {0}, 10);
   EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4}), Error);  // no pass yet
-  KeyValueCache cache(gpt.config(), 1, 64);
+  KeyValueCache cache(gpt.specification(), 1, 64);
   read(gpt, testing::random_tokens(10, 20, 3), cache, attention);
   EXPECT_THROW(attention.region({.layer = 1, .query_end = 4, .key_end = 4}), Error);
   EXPECT_THROW(attention.region({.head = 3, .query_end = 4, .key_end = 4}), Error);
   EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4, .pool = 3}), Error);
   EXPECT_THROW(attention.row(0, 0, 10), Error);
-  KeyValueCache long_cache(gpt.config(), 1, 64);
-  LazyAttention small(gpt.config(), {0}, 5);
+  KeyValueCache long_cache(gpt.specification(), 1, 64);
+  LazyAttention small(gpt.specification(), {0}, 5);
   EXPECT_THROW(read(gpt, testing::random_tokens(10, 20, 3), long_cache, small), Error);
 }
 

@@ -22,7 +22,7 @@ Tensor<float> plane(std::int64_t columns, const std::vector<float>& numbers) {
 
 TEST(PairStatistics, AreThoseOfTheRows) {
   const Tensor<float> pattern = plane(3, {0.5F, 0.5F, 0, 0, 0, 1, 0.25F, 0.5F, 0.25F});
-  const PairHeadStatistics encoder = pair_head_statistics(pattern, PairAttentionKind::encoder);
+  const PairHeadStatistics encoder = pair_head_statistics(pattern, encoder_site);
   EXPECT_NEAR(encoder.self, (0.5 + 0 + 0.25) / 3, 1e-12);
   EXPECT_NEAR(encoder.next, (0.5 + 1) / 3, 1e-12);
   EXPECT_NEAR(encoder.previous, 0.5 / 3, 1e-12);
@@ -30,13 +30,13 @@ TEST(PairStatistics, AreThoseOfTheRows) {
   EXPECT_NEAR(encoder.largest, 2.0 / 3, 1e-12);
   EXPECT_NEAR(encoder.last, 1.25 / 3, 1e-12);
   EXPECT_NEAR(encoder.entropy, (std::log(2) + 1.5 * std::log(2)) / 3, 1e-7);
-  const PairHeadStatistics cross = pair_head_statistics(pattern, PairAttentionKind::cross);
+  const PairHeadStatistics cross = pair_head_statistics(pattern, cross_site);
   EXPECT_EQ(cross.self, 0);
   EXPECT_EQ(cross.distance, 0);
   EXPECT_NEAR(cross.evenness, 2.5 * std::log(2) / std::log(3) / 3, 1e-7);
   // The first row of a causal pattern sees one key and says nothing.
   const PairHeadStatistics decoder =
-      pair_head_statistics(plane(3, {1, 0, 0, 0.5F, 0.5F, 0, 0, 0, 1}), PairAttentionKind::decoder);
+      pair_head_statistics(plane(3, {1, 0, 0, 0.5F, 0.5F, 0, 0, 0, 1}), decoder_site);
   EXPECT_NEAR(decoder.self, 0.75, 1e-12);
   EXPECT_NEAR(decoder.last, 0.75, 1e-12);
   EXPECT_NEAR(decoder.evenness, 0.5, 1e-7);
@@ -46,34 +46,34 @@ TEST(PairStatistics, NameHabitsThatTheKindHas) {
   PairHeadStatistics statistics{.evenness = 0.5, .largest = 0.7, .last = 0.5, .next = 0.6};
   statistics.distance = 1.5;
   EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::next);
-  statistics.kind = PairAttentionKind::cross;
+  statistics.kind = cross_site;
   EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::last);
-  statistics.kind = PairAttentionKind::decoder;
+  statistics.kind = decoder_site;
   EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::back);
-  statistics.kind = PairAttentionKind::cross;
+  statistics.kind = cross_site;
   statistics.last = 0.3;
   EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::peak);
 }
 
 TEST(PairStatistics, OfEveryHead) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const PairPass pass(model, toy_pair());
   PairAttention attention(pass);
-  EXPECT_EQ(pair_statistics(pass, attention, PairAttentionKind::encoder).size(), 12U);
-  const auto cross = pair_statistics(pass, attention, PairAttentionKind::cross);
+  EXPECT_EQ(pair_statistics(pass, attention, encoder_site).size(), 12U);
+  const auto cross = pair_statistics(pass, attention, cross_site);
   ASSERT_EQ(cross.size(), 8U);
   EXPECT_EQ(cross[6].layer, 1);
   EXPECT_EQ(cross[6].head, 2);
   double first = 0;
   for (std::int64_t t = 0; t < 5; ++t) {
-    first += pass.attention(PairAttentionKind::cross).row(1, 2, t).front() / 5;
+    first += pass.attention(cross_site).row(1, 2, t).front() / 5;
   }
   EXPECT_NEAR(cross[6].first, first, 1e-6);
 }
 
 // Against a truth made of what one head attends to most: that head makes no error.
 TEST(PairStatistics, AHeadAlignsWhatItAttendsTo) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const PairPass pass(model, toy_pair());
   PairAttention attention(pass);
   const std::vector<TextWord> source{{"a", 0, 2}, {"b", 2, 3}, {"c", 3, 6}, {"", 6, 7}};

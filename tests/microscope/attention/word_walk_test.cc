@@ -14,8 +14,8 @@ namespace {
 const std::vector<std::int32_t> walked_tokens{3, 14, 15, 9, 2, 6, 5, 3, 5, 8};
 
 // All points that a walk is compared with, of one pass.
-Capture traced(const Gpt& gpt, std::int64_t layer) {
-  std::vector<Point> points = word_walk_points(gpt.config(), layer);
+Capture traced(const Transformer& gpt, std::int64_t layer) {
+  std::vector<Point> points = word_walk_points(gpt.specification(), layer);
   points.push_back({PointKind::scores, layer});
   points.push_back({PointKind::pattern, layer});
   return trace(gpt, walked_tokens, std::move(points));
@@ -26,9 +26,9 @@ class WordWalkTest : public ::testing::Test {
   // Calls inspect(walk, capture) for every head at every position.
   template <class Inspect>
   void for_every_walk(Inspect&& inspect) {
-    for (std::int64_t layer = 0; layer < gpt.config().layers; ++layer) {
+    for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
       const Capture capture = traced(gpt, layer);
-      for (std::int64_t head = 0; head < gpt.config().heads(); ++head) {
+      for (std::int64_t head = 0; head < gpt.specification().heads(); ++head) {
         for (std::int64_t t = 0; t < std::ssize(walked_tokens); ++t) {
           inspect(walk_word(gpt, capture, layer, head, t), capture);
         }
@@ -36,7 +36,7 @@ class WordWalkTest : public ::testing::Test {
     }
   }
 
-  Gpt gpt = testing::small_gpt(20);
+  Transformer gpt = testing::small_gpt(20);
 };
 
 TEST_F(WordWalkTest, OutputIsWhatTheModelComputed) {
@@ -74,9 +74,9 @@ TEST_F(WordWalkTest, ScoresAndSharesAreThoseOfTheModel) {
 
 TEST_F(WordWalkTest, HeadsAndBiasMakeUpWhatAttentionAddsToTheStream) {
   const Capture capture = traced(gpt, 1);
-  std::vector<double> sum(gpt.config().channels, 0.0);
+  std::vector<double> sum(gpt.specification().channels, 0.0);
   WordWalk walk;
-  for (std::int64_t head = 0; head < gpt.config().heads(); ++head) {
+  for (std::int64_t head = 0; head < gpt.specification().heads(); ++head) {
     walk = walk_word(gpt, capture, 1, head, 7);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += walk.head_projection[i];
   }

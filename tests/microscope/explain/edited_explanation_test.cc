@@ -30,7 +30,8 @@ std::vector<Point> editable_points(const StackSpecification& config) {
 class EditedExplanation : public ::testing::Test {
  protected:
   KeptPass pass_with(std::vector<Intervention> interventions) const {
-    return {gpt, tokens, std::make_shared<Interventions>(gpt.config(), std::move(interventions))};
+    return {gpt, tokens,
+            std::make_shared<Interventions>(gpt.specification(), std::move(interventions))};
   }
   double value_of(const Attribution& attribution, const std::string& name) const {
     const auto found = std::ranges::find(attribution.terms, name, &AttributionTerm::name);
@@ -38,7 +39,7 @@ class EditedExplanation : public ::testing::Test {
     return found == attribution.terms.end() ? 0 : found->value;
   }
 
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(17, 61, 3);
   const LogitQuestion question{7, 23};
 };
@@ -55,7 +56,7 @@ void expect_sum(const Attribution& attribution, double logit, const std::string&
 }
 
 TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
-  for (const Point& point : editable_points(gpt.config())) {
+  for (const Point& point : editable_points(gpt.specification())) {
     const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const std::int64_t position : {8, 16}) {
       const Tensor<float> logits = pass.logits(position, position + 1);
@@ -114,7 +115,7 @@ TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
 }
 
 TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
-  for (const Point& point : editable_points(gpt.config())) {
+  for (const Point& point : editable_points(gpt.specification())) {
     const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
       const ResidualParts parts = decompose_residual(pass, unit, 8);
@@ -134,7 +135,7 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
   const Point before{PointKind::residual_pre, 1}, at{PointKind::mixed_values, 1},
       after{PointKind::residual_mid, 1};
   const auto ask = [&](const Point& point, Change change) {
-    Interventions editor(gpt.config(), {{at, {}, std::move(change)}});
+    Interventions editor(gpt.specification(), {{at, {}, std::move(change)}});
     differentiate_logit(gpt, tokens, {question}, {point}, &editor);
     trace_prompt(gpt, tokens, {.points = {point_name(point) + "_grad"}}, {}, &editor);
   };
@@ -155,7 +156,7 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
 TEST_F(EditedExplanation, GradientsStopAtEditedInputsOfHeads) {
   const AddVector vector{std::vector<float>(32, 0.5F)};
   const Point at{PointKind::key_input, 1};
-  Interventions editor(gpt.config(), {{at, {.heads = {2}}, vector}});
+  Interventions editor(gpt.specification(), {{at, {.heads = {2}}, vector}});
   EXPECT_NO_THROW(differentiate_logit(gpt, tokens, {question}, {at}, &editor));
   EXPECT_THROW(
       differentiate_logit(gpt, tokens, {question}, {{PointKind::residual_pre, 1}}, &editor), Error);

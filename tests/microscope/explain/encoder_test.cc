@@ -39,14 +39,17 @@ namespace encoder {
 
 using testing::expect_error;
 
-Gpt bert() { return load_gpt(std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/pairs/bert"); }
+Transformer bert() {
+  return load_transformer(StacksWanted::one,
+                          std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/pairs/bert");
+}
 
 const std::vector<std::int32_t> tokens{5, 17, 42, 8, 33, 60, 12};
 
 // The pattern of a head by what attention kept equals what a pass computes, later keys included.
 TEST(EncoderObserved, ShowsAttentionInBothDirections) {
-  const Gpt gpt = bert();
-  LazyAttention lazy(gpt.config(), {}, std::ssize(tokens));
+  const Transformer gpt = bert();
+  LazyAttention lazy(gpt.specification(), {}, std::ssize(tokens));
   run_text(gpt, tokens, lazy);
   testing::RecordingProbe probe;
   run_text(gpt, tokens, probe);
@@ -69,7 +72,7 @@ TEST(EncoderObserved, ShowsAttentionInBothDirections) {
 // Logits of a trace go through the prediction head, and so do their gradients: along that of the
 // embedding of a word, the logit of another rises by the gradient's squared length.
 TEST(EncoderObserved, TracesLogitsAndTheirGradients) {
-  Gpt gpt = bert();
+  Transformer gpt = bert();
   const std::int32_t asked = 3;
   const auto logit = [&] {
     const auto trace = trace_prompt(gpt, tokens, {.points = {"unembed.hook_out"}});
@@ -96,7 +99,7 @@ TEST(EncoderObserved, TracesLogitsAndTheirGradients) {
 }
 
 TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
-  const Gpt gpt = bert();
+  const Transformer gpt = bert();
   const Tensor<float> rows(Shape{1, 32});
   const PatchRequest patch{.clean = tokens, .corrupted = tokens};
   const LogitMetric metric{.question = {.token = 3}};
@@ -104,7 +107,7 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
   const NeuronId neuron[] = {{0, 0}};
   const HeadName head[] = {{0, 0}};
   const auto tokenizer = testing::microworld_tokenizer();
-  const GptActivations base(gpt.config(), 1, 7, Keep::every_block);
+  const StackActivations base(gpt.specification(), 1, 7, Keep::every_block);
   struct Entry {
     const char* what;
     std::function<void()> call;

@@ -20,8 +20,8 @@ using testing::random_tokens;
 using testing::relative_error;
 
 // Random gains and biases too: after initialize() the ones are one and the others zero.
-Gpt unruly_gpt(StackSpecification config = testing::small_config()) {
-  Gpt gpt = testing::random_gpt(config);
+Transformer unruly_gpt(StackSpecification config = testing::small_config()) {
+  Transformer gpt = testing::random_gpt(config);
   RandomStream random(11, 0);
   for (const auto& [id, shape] : gpt.parameters().list()) {
     if (shape.rank() != 1) continue;
@@ -52,8 +52,8 @@ std::vector<double> softmax(std::span<const float> logits) {
 
 class Explanation : public ::testing::TestWithParam<bool> {
  protected:
-  Gpt gpt = unruly_gpt(GetParam() ? testing::small_config() : without_biases());
-  std::vector<std::int32_t> tokens = random_tokens(17, gpt.config().vocabulary_size, 3);
+  Transformer gpt = unruly_gpt(GetParam() ? testing::small_config() : without_biases());
+  std::vector<std::int32_t> tokens = random_tokens(17, gpt.specification().vocabulary_size, 3);
   Tensor<float> logits = full_logits(gpt, tokens);
 };
 
@@ -176,7 +176,7 @@ TEST_P(Explanation, PartsOfTheStreamSumToIt) {
 
 // Softmax in double of float logits whose rounding is about 1e-7 of their size of a few units.
 TEST_P(Explanation, ProcessedWeightsPredictTheSame) {
-  const Gpt processed = process_weights(gpt);
+  const Transformer processed = process_weights(gpt);
   const Tensor<float> after = full_logits(processed, tokens);
   double worst = 0;
   double shift = 0;
@@ -194,9 +194,9 @@ TEST_P(Explanation, ProcessedWeightsPredictTheSame) {
 }
 
 TEST_P(Explanation, ProcessingLeavesWhatItSays) {
-  const Gpt processed = process_weights(gpt);
-  const GptParameters& parameters = processed.parameters();
-  EXPECT_FALSE(processed.config().tied_unembedding);
+  const Transformer processed = process_weights(gpt);
+  const Parameters& parameters = processed.parameters();
+  EXPECT_FALSE(processed.specification().tied_unembedding);
   for (const auto& [id, shape] : parameters.list()) {
     const View<const float> tensor = parameters.tensor(id);
     const std::string name = parameter_name(id);
@@ -225,7 +225,7 @@ TEST_P(Explanation, ProcessingLeavesWhatItSays) {
 }
 
 TEST_P(Explanation, NothingAskedNothingDone) {
-  const Gpt same = process_weights(gpt, {false, false, false, false});
+  const Transformer same = process_weights(gpt, {false, false, false, false});
   const Tensor<float> after = full_logits(same, tokens);
   EXPECT_EQ(relative_error(after.span(), logits.span()), 0);
 }

@@ -27,7 +27,7 @@ namespace {
 
 class FamilyExplanation : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
-  const StackSpecification& stack() const { return gpt.config(); }
+  const StackSpecification& stack() const { return gpt.specification(); }
 
   // (T, V), normalised over the vocabulary
   static Tensor<double> log_probabilities(const Tensor<float>& logits) {
@@ -44,7 +44,7 @@ class FamilyExplanation : public ::testing::TestWithParam<testing::ToyFamily> {
     return rows;
   }
 
-  Gpt gpt = testing::toy_gpt(GetParam().stack);
+  Transformer gpt = testing::toy_gpt(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(17, GetParam().stack.vocabulary_size, 3);
   Tensor<float> logits = testing::full_logits(gpt, tokens);
@@ -124,7 +124,7 @@ TEST_P(FamilyExplanation, TheLastRowOfTheLensIsTheModel) {
 TEST_P(FamilyExplanation, ProcessedWeightsPredictTheSame) {
   const Tensor<double> expected = log_probabilities(logits);
   const auto largest_change = [&](const WeightProcessing& processing) {
-    const Gpt processed = process_weights(gpt, processing);
+    const Transformer processed = process_weights(gpt, processing);
     const Tensor<double> found = log_probabilities(testing::full_logits(processed, tokens));
     double worst = 0;
     for (std::int64_t i = 0; i < found.size(); ++i) {
@@ -144,11 +144,11 @@ TEST(WeightProcessing, GivesBiasesAPlace) {
   for (StackSpecification stack : {testing::toy_neox(32), testing::toy_stack(32)}) {
     stack.block.attention.query_bias = stack.block.feed_forward.bias = false;
     stack.block.attention.output_bias = false;
-    const Gpt gpt = testing::toy_gpt(stack);
+    const Transformer gpt = testing::toy_gpt(stack);
     const auto tokens = testing::random_tokens(17, stack.vocabulary_size, 3);
-    const Gpt processed = process_weights(gpt);
-    EXPECT_TRUE(processed.config().block.attention.query_bias);
-    EXPECT_TRUE(processed.config().block.attention.output_bias);
+    const Transformer processed = process_weights(gpt);
+    EXPECT_TRUE(processed.specification().block.attention.query_bias);
+    EXPECT_TRUE(processed.specification().block.attention.output_bias);
     // Logits differ by a constant of each position.
     const Tensor<float> before = testing::full_logits(gpt, tokens);
     const Tensor<float> after = testing::full_logits(processed, tokens);
@@ -218,7 +218,8 @@ TEST_P(FamilyExplanation, SingularVectorsGiveTheScoresOfEqualPositions) {
                                   {PointKind::query, layer},
                                   {PointKind::key, layer},
                                   {PointKind::scores, layer}};
-  Gpt plain = process_weights(gpt, {true, false, false, false});  // norms without gain and bias
+  Transformer plain =
+      process_weights(gpt, {true, false, false, false});  // norms without gain and bias
   for (const auto& [id, shape] : plain.parameters().list()) {
     if (id.role != Role::query_key_value || id.part != Part::bias) continue;
     std::ranges::fill(plain.parameters().tensor(id).span(), 0.0F);

@@ -58,8 +58,8 @@ Matrix reader(const LayerHeads& heads, std::int64_t head, CompositionKind kind) 
 
 // Scores are of order 0.1 to 1; products in f32 of 32 terms are good to about 1e-6.
 TEST(Composition, IsWhatTheDefinitionSays) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
-  const StackSpecification& config = gpt.config();
+  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const StackSpecification& config = gpt.specification();
   double worst = 0;
   for (const CompositionKind kind :
        {CompositionKind::query, CompositionKind::key, CompositionKind::value}) {
@@ -94,7 +94,7 @@ TEST(SingularVectors, ReconstructTheProduct) {
   wide.block.attention.head_size = 40;  // more than the 32 channels: the product has full rank
   double worst = 0;
   for (const StackSpecification& config : {testing::small_config(), wide}) {
-    const Gpt gpt = testing::random_gpt(config);
+    const Transformer gpt = testing::random_gpt(config);
     const LayerHeads heads(gpt, 1);
     for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
       const SingularVectors vectors = singular_vectors(gpt, circuit, 1, 2);
@@ -129,7 +129,7 @@ TEST(SingularVectors, ReconstructTheProduct) {
 }
 
 TEST(VocabularyProjection, FindsTheTokenThatADirectionIs) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   Tensor<float> direction(Shape{1, 32});
   for (std::int64_t c = 0; c < 32; ++c) direction[c] = gpt.parameters().token_embedding()(17, c);
   EXPECT_EQ(project_to_embeddings(gpt, direction, 3).front().most.front().token, 17);

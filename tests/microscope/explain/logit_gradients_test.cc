@@ -19,7 +19,7 @@ using testing::Nudge;
 
 class LogitGradient : public ::testing::Test {
  protected:
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
   const LogitMetric metric{{7, 23}, -1};
 };
@@ -97,14 +97,14 @@ class Scaled final : public Editor {
 // all that depends on α does so within 1e-3 of zero.
 class SpikedPath : public LogitGradient {
  protected:
-  static Gpt spiked() {
-    Gpt model = testing::toy_gpt(testing::toy_llama(24));
+  static Transformer spiked() {
+    Transformer model = testing::toy_gpt(testing::toy_llama(24));
     const View<float> table = model.parameters().tensor({Role::token_embedding});
     for (float& value : table.span()) value *= 40.0F;
     return model;
   }
 
-  const Gpt llama = spiked();
+  const Transformer llama = spiked();
 };
 
 // Beside Simpson's rule in ln α, which shares nothing with the quadrature: α·∂metric/∂α of each
@@ -203,7 +203,7 @@ TEST_F(LogitGradient, IntegratedGradientsBeginAtTheirBaseline) {
 // The effect of a small difference is the difference of the metrics, whose sum over positions the
 // estimate is at the first stream.
 TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
-  Gpt linear = testing::random_gpt(testing::small_config());
+  Transformer linear = testing::random_gpt(testing::small_config());
   std::vector<std::int32_t> other = tokens;
   other[4] = (other[4] + 1) % 61;
   // Tokens 0 apart by little: the embedding of the other is nearly this one's.

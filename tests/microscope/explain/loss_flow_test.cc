@@ -20,7 +20,7 @@ class LossFlowOfAPass : public ::testing::Test {
     return -std::log(answer_probability(gpt, tokens, 7, editor));
   }
 
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
 };
 
@@ -33,10 +33,10 @@ TEST_F(LossFlowOfAPass, LossIsThatOfTheToken) {
 TEST_F(LossFlowOfAPass, NormsAgreeWithFiniteDifferences) {
   constexpr float step = 2e-3F;
   const LossFlow flow = loss_flow(gpt, tokens, 7, 8);
-  ASSERT_EQ(std::ssize(flow.points), gpt.config().layers + 1);
+  ASSERT_EQ(std::ssize(flow.points), gpt.specification().layers + 1);
   for (const auto& [row, position] : {std::pair{0, 2}, std::pair{1, 8}, std::pair{3, 8}}) {
     double sum = 0;
-    for (std::int64_t channel = 0; channel < gpt.config().channels; ++channel) {
+    for (std::int64_t channel = 0; channel < gpt.specification().channels; ++channel) {
       const Point point = flow.points[static_cast<std::size_t>(row)];
       Nudge up(point, position, channel, step);
       Nudge down(point, position, channel, -step);

@@ -26,8 +26,8 @@ StackSpecification untied_config() {
 
 // Weights and gains twice those at the start of training, so that rounding errors are not
 // amplified.
-Gpt calm_gpt() {
-  Gpt gpt(untied_config());
+Transformer calm_gpt() {
+  Transformer gpt({.stacks = {untied_config()}});
   gpt.parameters().initialize(7);
   for (float& value : gpt.parameters().all()) value *= 2.0F;
   return gpt;
@@ -48,8 +48,8 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
   QuantisedWeights() { gpt.parameters().prepare(GetParam()); }
 
   // The same numbers as f32, multiplied as f32.
-  Gpt restored() const {
-    Gpt other = calm_gpt();
+  Transformer restored() const {
+    Transformer other = calm_gpt();
     for (const std::string& name : matrix_names(untied_config())) {
       const View<float> weight = other.parameters().tensor(testing::gpt2_parameter(name));
       const Tensor<float> quantised = kernels::PreparedWeight(weight, GetParam()).restored();
@@ -58,7 +58,7 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
     return other;
   }
 
-  Gpt gpt = calm_gpt();
+  Transformer gpt = calm_gpt();
   const LogitMetric metric{{7, 23}, -1};
 };
 
@@ -94,7 +94,7 @@ TEST_P(QuantisedWeights, GradientsUseTheDequantisedMatrices) {
 // bf16, up to 2⁻⁸ of the largest of 32 in int8, in each of the four products of three layers, and
 // in attention from 64 tokens on. About twenty independent errors give √20 · 2⁻⁸ ≈ 2 %.
 TEST_P(QuantisedWeights, GradientsAreThoseOfTheQuantisedModel) {
-  const Gpt reference = restored();
+  const Transformer reference = restored();
   const std::vector<Point> points{{PointKind::embedding},
                                   {PointKind::residual_mid, 1},
                                   {PointKind::query, 0},
@@ -115,7 +115,7 @@ TEST_P(QuantisedWeights, GradientsAreThoseOfTheQuantisedModel) {
 }
 
 TEST_P(QuantisedWeights, TracedGradientsOfTheLossAreToo) {
-  const Gpt reference = restored();
+  const Transformer reference = restored();
   const auto tokens = testing::random_tokens(40, 61, 3);
   const TraceRequest request{.points = {"resid_pre0_grad", "z2_grad"}};
   const Trace found = trace_prompt(gpt, tokens, request);

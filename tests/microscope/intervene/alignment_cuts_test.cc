@@ -14,7 +14,7 @@ using testing::toy_pair;
 using testing::toy_translator;
 
 TEST(AlignmentCuts, AreTheProbabilitiesWithTheseEdgesCut) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const PairPass pass(model, toy_pair());
   const std::vector<TextWord> source{{"a", 0, 2}, {"b", 2, 3}, {"c", 3, 6}, {"", 6, 7}};
   const std::vector<TextWord> target{{"", 0, 1}, {"x", 1, 3}, {"y", 3, 4}, {"z", 4, 5}};

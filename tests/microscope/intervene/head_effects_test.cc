@@ -17,9 +17,11 @@
 namespace heed {
 namespace {
 
-std::vector<double> probabilities_after(const Gpt& gpt, const std::vector<std::int32_t>& tokens) {
+std::vector<double> probabilities_after(const Transformer& gpt,
+                                        const std::vector<std::int32_t>& tokens) {
   const Tensor<float> logits = testing::full_logits(gpt, tokens);
-  const auto last = logits.span().last(static_cast<std::size_t>(gpt.config().vocabulary_size));
+  const auto last =
+      logits.span().last(static_cast<std::size_t>(gpt.specification().vocabulary_size));
   std::vector<double> result;
   double sum = 0;
   for (const float logit : last) sum += result.emplace_back(std::exp(logit));
@@ -28,10 +30,10 @@ std::vector<double> probabilities_after(const Gpt& gpt, const std::vector<std::i
 }
 
 // A head that writes nothing: its columns of the projection (out, in) are zero.
-Gpt without_head(Gpt gpt, std::int64_t layer, std::int64_t head) {
+Transformer without_head(Transformer gpt, std::int64_t layer, std::int64_t head) {
   const View<float> projection = gpt.parameters().tensor(
       testing::gpt2_parameter(fmt::format("h.{}.attn.c_proj.weight", layer)));
-  const std::int64_t size = gpt.config().head_size();
+  const std::int64_t size = gpt.specification().head_size();
   for (std::int64_t out = 0; out < projection.extent(0); ++out) {
     for (std::int64_t in = head * size; in < (head + 1) * size; ++in) projection(out, in) = 0;
   }
@@ -39,14 +41,14 @@ Gpt without_head(Gpt gpt, std::int64_t layer, std::int64_t head) {
 }
 
 TEST(HeadEffects, EqualThoseOfAHeadThatWritesNothing) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
   const std::vector<double> with = probabilities_after(gpt, tokens);
-  const auto heads = all_heads(gpt.config());
+  const auto heads = all_heads(gpt.specification());
   const auto effects = head_effects(gpt, tokens, heads);
   ASSERT_EQ(effects.size(), heads.size());
   for (const HeadEffect& effect : effects) {
-    Gpt changed = testing::random_gpt(testing::small_config());
+    Transformer changed = testing::random_gpt(testing::small_config());
     changed = without_head(std::move(changed), effect.layer, effect.head);
     const std::vector<double> without = probabilities_after(changed, tokens);
     double moved = 0, largest_loss = 0;
@@ -61,16 +63,16 @@ TEST(HeadEffects, EqualThoseOfAHeadThatWritesNothing) {
 }
 
 TEST(HeadEffects, ComeLargestFirst) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
-  const auto effects = head_effects(gpt, tokens, all_heads(gpt.config()));
+  const auto effects = head_effects(gpt, tokens, all_heads(gpt.specification()));
   EXPECT_TRUE(std::ranges::is_sorted(effects, std::greater{}, &HeadEffect::moved));
   EXPECT_GT(effects.front().moved, 0);
 }
 
 TEST(SelectiveHeads, AreThoseWithTheLargestWeightsElsewhere) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
-  const StackSpecification& config = gpt.config();
+  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const StackSpecification& config = gpt.specification();
   constexpr std::int64_t position = 5;
   QueryRows rows(config, position);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
@@ -88,10 +90,10 @@ TEST(SelectiveHeads, AreThoseWithTheLargestWeightsElsewhere) {
 }
 
 TEST(HeadToShow, HasTheLargestEffectOfTheHeadsTried) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
   const std::vector<std::int32_t> read(tokens.begin(), tokens.begin() + 7);
-  const auto all = head_effects(gpt, read, all_heads(gpt.config()));
+  const auto all = head_effects(gpt, read, all_heads(gpt.specification()));
   const HeadChoiceByEffect shown = head_to_show(gpt, tokens, 6, 6);
   ASSERT_EQ(shown.tried, all.size());  // a model of few heads: all are tried
   EXPECT_EQ(shown.effect.layer, all.front().layer);
@@ -100,7 +102,7 @@ TEST(HeadToShow, HasTheLargestEffectOfTheHeadsTried) {
 }
 
 TEST(HeadToShow, CanBeStopped) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
   const std::atomic<bool> stop = true;
   testing::expect_error(
@@ -108,9 +110,9 @@ TEST(HeadToShow, CanBeStopped) {
 }
 
 TEST(HeadEffects, RefuseATextThatDoesNotFit) {
-  const Gpt gpt = testing::random_gpt(testing::small_config());
+  const Transformer gpt = testing::random_gpt(testing::small_config());
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { head_effects(gpt, {}, all_heads(gpt.config())); },
+      ErrorCode::invalid_argument, [&] { head_effects(gpt, {}, all_heads(gpt.specification())); },
       "no tokens");
 }
 

@@ -10,7 +10,7 @@
 #include "generate/random_gpt.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/trace.h"
-#include "model/gpt.h"
+#include "model/transformer.h"
 
 namespace heed {
 namespace {
@@ -19,28 +19,28 @@ using ::testing::HasSubstr;
 using testing::relative_error;
 
 struct InterventionExample {
-  Gpt gpt = testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
+  Transformer gpt = testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
   std::vector<std::int32_t> tokens = testing::random_tokens(10, 61, 3);
-  const StackSpecification& config() const { return gpt.config(); }
+  const StackSpecification& specification() const { return gpt.specification(); }
 
   // The next `count` tokens, behind those in the cache: (count, V).
   Tensor<float> read(KeyValueCache& cache, std::int64_t count, Editor* editor) const {
-    const GptActivations activations(config(), 1, count, Keep::one_block);
+    const StackActivations activations(specification(), 1, count, Keep::one_block);
     gpt.forward(
         {tokens.data() + cache.length(), {1, count}},
         {.positions = count, .first_position = cache.length(), .cache = &cache, .editor = editor},
         activations);
-    Tensor<float> logits(Shape{count, config().vocabulary_size});
+    Tensor<float> logits(Shape{count, specification().vocabulary_size});
     gpt.project(activations.final_norm(), logits);
     return logits;
   }
   Tensor<float> logits(Editor* editor) const {
-    KeyValueCache cache(config(), 1, 10);
+    KeyValueCache cache(specification(), 1, 10);
     return read(cache, 10, editor);
   }
   Capture captured(const std::vector<Point>& points, Editor* editor = nullptr) const {
     Capture capture(points);
-    const GptActivations activations(config(), 1, 10, Keep::one_block);
+    const StackActivations activations(specification(), 1, 10, Keep::one_block);
     gpt.forward({tokens.data(), {1, 10}}, {.positions = 10, .probe = &capture, .editor = editor},
                 activations);
     return capture;
@@ -53,7 +53,7 @@ Intervention at(PointKind kind, std::int64_t layer, Change change, Selection whe
 
 TEST(Interventions, OfNothingChangeNoBit) {
   const InterventionExample example;
-  Interventions none(example.config(), {});
+  Interventions none(example.specification(), {});
   EXPECT_TRUE(std::ranges::equal(example.logits(nullptr).span(), example.logits(&none).span()));
 }
 
@@ -61,7 +61,7 @@ TEST(Interventions, OfNothingChangeNoBit) {
 // output lacks exactly that. f32 sums of 32 products: 1e-5.
 TEST(Interventions, AHeadThatIsAblatedAddsNothing) {
   const InterventionExample example;
-  Interventions ablated(example.config(),
+  Interventions ablated(example.specification(),
                         {at(PointKind::mixed_values, 1, SetZero{}, {.heads = {2}})});
   const Point out{PointKind::attention_out, 1};
   const auto with = example.captured({out, {PointKind::mixed_values, 1}});
@@ -92,7 +92,7 @@ TEST(Interventions, AReplacedStreamCarriesAllOfAnotherRun) {
     Capture capture = clean.captured({point});
     Tensor<float> values(capture.at(point).shape());
     std::ranges::copy(capture.at(point).span(), values.data());
-    Interventions patched(clean.config(), {{point, {}, ReplaceWith{std::move(values)}}});
+    Interventions patched(clean.specification(), {{point, {}, ReplaceWith{std::move(values)}}});
     EXPECT_TRUE(std::ranges::equal(corrupted.logits(&patched).span(), plain.span()));
   }
 }
@@ -102,7 +102,7 @@ TEST(Interventions, AreRestrictedToPositionsHeadsAndNeurons) {
   const Point query{PointKind::query, 0};
   const Point neurons{PointKind::neurons_post, 2};
   Interventions some(
-      example.config(),
+      example.specification(),
       {at(PointKind::query, 0, ScaleBy{3},
           {.heads = {1, 3}, .first_position = 4, .last_position = 6}),
        at(PointKind::query, 0, AddVector{{1, 2, 3, 4, 5, 6, 7, 8}},
@@ -141,7 +141,7 @@ TEST(Interventions, SetAPointToItsMean) {
     }
   }
   EXPECT_NEAR(mean[2 * 8 + 5], sum / 14, 1e-6);
-  Interventions meant(example.config(), {{point, {.heads = {2}}, SetRow{mean}}});
+  Interventions meant(example.specification(), {{point, {.heads = {2}}, SetRow{mean}}});
   const auto after = example.captured({point}, &meant);
   EXPECT_EQ(after.at(point).view()(0, 7, 2, 5), mean[2 * 8 + 5]);
   EXPECT_NE(after.at(point).view()(0, 7, 1, 5), mean[1 * 8 + 5]);
@@ -153,7 +153,7 @@ void expect_cut(CutEdges::Rest rest) {
   const Point pattern{PointKind::pattern, 2}, value{PointKind::value, 2},
       mixed{PointKind::mixed_values, 2};
   Interventions cut(
-      example.config(),
+      example.specification(),
       {at(PointKind::pattern, 2, CutEdges{{{6, 2}, {6, 6}, {3, 0}}, rest}, {.heads = {1}})});
   const auto before = example.captured({pattern, value, mixed});
   const auto after = example.captured({pattern, mixed}, &cut);
@@ -184,7 +184,7 @@ TEST(Interventions, CutEdgesAndRenormaliseAsByHand) { expect_cut(CutEdges::Rest:
 
 TEST(Interventions, ARowOfWhichNothingIsLeftIsZero) {
   const InterventionExample example;
-  Interventions cut(example.config(),
+  Interventions cut(example.specification(),
                     {at(PointKind::pattern, 0, CutEdges{{{0, 0}}, CutEdges::Rest::renormalised})});
   const Point mixed{PointKind::mixed_values, 0};
   EXPECT_EQ(example.captured({mixed}, &cut).at(mixed).view()(0, 0, 1, 1), 0);
@@ -198,7 +198,7 @@ TEST(Interventions, FreezeAPattern) {
   const auto traced = other.captured({pattern});
   Tensor<float> values(Shape{1, 4, 10, 10});
   std::ranges::copy(traced.at(pattern).span(), values.data());
-  Interventions frozen(example.config(),
+  Interventions frozen(example.specification(),
                        {{pattern, {.heads = {0}}, ReplaceWith{std::move(values)}}});
   const auto after = example.captured({pattern}, &frozen);
   const auto before = example.captured({pattern});
@@ -212,12 +212,12 @@ TEST(Interventions, FreezeAPattern) {
 TEST(Interventions, BeginAtAStepOfCachedGeneration) {
   const InterventionExample example;
   Interventions late(
-      example.config(),
+      example.specification(),
       {at(PointKind::mixed_values, 0, SetZero{}, {.heads = {1}, .first_position = 8}),
        at(PointKind::pattern, 1, CutEdges{{{9, 1}}}, {.heads = {2}})});
   const auto plain = example.logits(nullptr);
   const auto whole = example.logits(&late);
-  KeyValueCache cache(example.config(), 1, 10);
+  KeyValueCache cache(example.specification(), 1, 10);
   example.read(cache, 6, &late);
   for (std::int64_t t = 6; t < 10; ++t) {
     const auto step = example.read(cache, 1, &late);
@@ -244,7 +244,7 @@ TEST(Interventions, RefuseWhatDoesNotFit) {
     return message_of([&] {
       std::vector<Intervention> list;
       list.push_back(std::move(intervention));
-      Interventions(example.config(), std::move(list));
+      Interventions(example.specification(), std::move(list));
     });
   };
   EXPECT_THAT(message(at(PointKind::query, 3, SetZero{})), HasSubstr("layers 0 to 2"));

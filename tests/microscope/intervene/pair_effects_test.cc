@@ -24,7 +24,7 @@ using testing::ToyPairShape;
 
 class PairEffects : public ::testing::TestWithParam<ToyPairShape> {
  protected:
-  EncoderDecoder model_ = toy_translator(GetParam());
+  Transformer model_ = toy_translator(GetParam());
   PairPass pass_{model_, toy_pair()};
 
   std::shared_ptr<Interventions> editor(std::vector<Intervention> interventions) const {
@@ -63,7 +63,7 @@ TEST_P(PairEffects, LaterSourceTokensMoveEarlierOnesAndLaterTargetTokensDoNot) {
 TEST_P(PairEffects, AnEncoderThatHidesTheFutureIsCausal) {
   Architecture causal = toy_pair_architecture(GetParam());
   causal.stacks[0].block.attention.mask.kind = MaskKind::causal;
-  const EncoderDecoder other = toy_translator(causal);
+  const Transformer other = toy_translator(causal);
   const PairPass masked(model_, toy_pair(), editor(causal_encoder(model_.architecture())));
   const PairPass expected(other, toy_pair());
   EXPECT_LE(testing::relative_error(masked.encoded().span(), expected.encoded().span()), 1e-5);
@@ -89,7 +89,7 @@ TEST_P(PairEffects, AHeadThatIsOffIsAHeadWithoutOutput) {
                            Case{"decoder.L1H1", StackSite::decoder, Role::attention_output},
                            Case{"cross.L1H1", StackSite::decoder, Role::cross_output}}) {
     const std::int64_t layer = each.site == StackSite::encoder ? 2 : 1;
-    EncoderDecoder without = toy_translator(GetParam());
+    Transformer without = toy_translator(GetParam());
     const View<float> weight = without.parameters().tensor(
         {.role = each.role, .part = Part::weight, .layer = layer, .site = each.site});
     for (std::int64_t c = 0; c < weight.extent(0); ++c) {
@@ -113,16 +113,15 @@ TEST_P(PairEffects, CutEdgesCarryNothing) {
     std::vector<Intervention> one;
     one.push_back({edges.patterns[0].point, edges.patterns[0].where, CutEdges{edges.edges}});
     const PairPass cut(model_, toy_pair(), editor(std::move(one)));
-    const PairAttentionKind kind = kind_of_pattern(edges.patterns[0].point);
+    const AttentionSite kind = site_of_pattern(edges.patterns[0].point);
     const auto [query, key] = edges.edges[0];
     const Tensor<float> plane = PairAttention(cut).pattern(kind, 1, 2);
     const Tensor<float> before = PairAttention(pass_).pattern(kind, 1, 2);
     EXPECT_EQ(plane.view()(query, key), 0);
     EXPECT_GT(before.view()(query, key), 0);
     Point mixed = edges.patterns[0].point, value = mixed;
-    mixed.kind =
-        kind == PairAttentionKind::cross ? PointKind::cross_mixed_values : PointKind::mixed_values;
-    value.kind = kind == PairAttentionKind::cross ? PointKind::cross_value : PointKind::value;
+    mixed.kind = kind == cross_site ? PointKind::cross_mixed_values : PointKind::mixed_values;
+    value.kind = kind == cross_site ? PointKind::cross_value : PointKind::value;
     Capture capture(std::vector<Point>{mixed, value});
     cut.replay(capture);
     for (std::int64_t d = 0; d < 8; ++d) {
@@ -139,7 +138,7 @@ TEST_P(PairEffects, CutEdgesCarryNothing) {
     // In the last layer, only the query's own prediction can change.
     for (std::int64_t t = 0; t < pass_.targets(); ++t) {
       const double moved = effects[static_cast<std::size_t>(t)].moved;
-      if (kind == PairAttentionKind::encoder || t == query) {
+      if (kind == encoder_site || t == query) {
         EXPECT_GT(moved, 0) << text << " " << t;
       } else {
         EXPECT_EQ(moved, 0) << text << " " << t;
@@ -166,7 +165,7 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
     const std::shared_ptr<Interventions> edits = *text == 0 ? nullptr : changed(text, ScaleBy{-2});
     const GreedyTranslation translation =
         translate_greedily(model_, source, {.longest = 9, .editor = edits.get()});
-    PairTokens tokens{source, {1}};
+    Texts tokens{source, {1}};
     double log_probability = 0;
     for (int step = 0; step < 9; ++step) {
       const PairPass full(model_, tokens, edits);
@@ -184,7 +183,7 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
 
 // Two sources that differ in one token: putting back what the first layer reads there is all.
 TEST_P(PairEffects, PatchingTheTokenThatDiffersRestoresEverything) {
-  PairTokens other = toy_pair();
+  Texts other = toy_pair();
   other.source[3] = 17;
   const PairPass corrupted(model_, other);
   const PairPatch stream = patch_pair(pass_, corrupted, {.position = 3, .token = 21});

@@ -24,10 +24,10 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
   static constexpr std::int64_t positions = 9;
 
-  const StackSpecification& stack() const { return gpt.config(); }
+  const StackSpecification& stack() const { return gpt.specification(); }
 
   std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor) const {
-    const GptActivations activations(stack(), 1, positions, Keep::one_block);
+    const StackActivations activations(stack(), 1, positions, Keep::one_block);
     gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
                 activations);
     std::vector<float> values(static_cast<std::size_t>(stack().vocabulary_size));
@@ -45,7 +45,7 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
     return metric(&editor);
   }
 
-  Gpt gpt = testing::toy_gpt(GetParam().stack);
+  Transformer gpt = testing::toy_gpt(GetParam().stack);
   PatchRequest request{
       .clean = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3),
       .corrupted = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 4),
@@ -128,7 +128,7 @@ TEST_P(FamilyPatch, PlanesKeepTheirMasks) {
     const Tensor<float> before = values_at(gpt, {kind, layer}, request.clean);
     Interventions zero(stack(), {{{kind, layer}, {}, SetZero{}}});
     Capture after({Point{kind, layer}});
-    const GptActivations activations(stack(), 1, positions, Keep::one_block);
+    const StackActivations activations(stack(), 1, positions, Keep::one_block);
     gpt.forward({request.clean.data(), {1, positions}},
                 {.positions = positions, .probe = &after, .editor = &zero}, activations);
     for (std::int64_t i = 0; i < before.size(); ++i) {
@@ -206,7 +206,7 @@ TEST_P(FamilyPatch, RotatedKeysCanBeEdited) {
   const PointKind kind = changes ? PointKind::rotated_key : PointKind::key;
   Interventions zero(stack(), {{{kind, 0}, {}, SetZero{}}});
   Capture capture({Point{PointKind::pattern, 0}});
-  const GptActivations activations(stack(), 1, positions, Keep::one_block);
+  const StackActivations activations(stack(), 1, positions, Keep::one_block);
   gpt.forward({request.clean.data(), {1, positions}},
               {.positions = positions, .probe = &capture, .editor = &zero}, activations);
   const View<const float> pattern = capture.at({PointKind::pattern, 0}).view()[0];

@@ -39,14 +39,14 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
   }
   ~NoOp() override { kernels::use_instruction_set(""); }
 
-  const StackSpecification& stack() const { return gpt_.config(); }
+  const StackSpecification& stack() const { return gpt_.specification(); }
   std::vector<std::int32_t> tokens(std::int64_t count) const {
     return testing::random_tokens(count, stack().vocabulary_size, 3);
   }
 
-  GptActivations kept(const std::vector<std::int32_t>& text) const {
+  StackActivations kept(const std::vector<std::int32_t>& text) const {
     const auto positions = std::ssize(text);
-    GptActivations activations(stack(), 1, positions, Keep::every_block);
+    StackActivations activations(stack(), 1, positions, Keep::every_block);
     gpt_.forward({text.data(), {1, positions}}, {.positions = positions}, activations);
     return activations;
   }
@@ -63,21 +63,21 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
   std::vector<float> final_norm(const std::vector<std::int32_t>& text, Editor* editor,
                                 Probe* probe = nullptr) const {
     const auto positions = std::ssize(text);
-    const GptActivations activations(stack(), 1, positions, Keep::one_block);
+    const StackActivations activations(stack(), 1, positions, Keep::one_block);
     gpt_.forward({text.data(), {1, positions}},
                  {.positions = positions, .probe = probe, .editor = editor}, activations);
     const std::span<const float> values = activations.final_norm().span();
     return {values.begin(), values.end()};
   }
 
-  Gpt gpt_ = testing::toy_gpt(GetParam().family.stack);
+  Transformer gpt_ = testing::toy_gpt(GetParam().family.stack);
 };
 
 // A variant is the whole pass to the bit, wherever it begins and whichever layer it enters.
 TEST_P(NoOp, VariantsAreTheWholePass) {
   for (const std::int64_t positions : lengths) {
     const std::vector<std::int32_t> text = tokens(positions);
-    const GptActivations base = kept(text);
+    const StackActivations base = kept(text);
     const Tensor<float> expected = logits(base.final_norm());
     for (std::int64_t layer = 0; layer <= stack().layers; ++layer) {
       Variants variants(gpt_, base, {0, 1, positions / 2, positions - 1});

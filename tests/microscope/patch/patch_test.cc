@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t prompt_positions = 7, model_layers = 3, model_heads = 4;
 
 struct PatchExample {
-  Gpt gpt = testing::random_gpt(testing::small_config());
+  Transformer gpt = testing::random_gpt(testing::small_config());
   PatchRequest request{.clean = testing::random_tokens(prompt_positions, 61, 3),
                        .corrupted = testing::random_tokens(prompt_positions, 61, 4),
                        .metric = {.answer = 7, .wrong = 11}};
@@ -31,7 +31,7 @@ struct PatchExample {
   // Final logits of a prompt, and the points of the pass.
   std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor,
                             Capture* capture = nullptr) const {
-    const GptActivations activations(gpt.config(), 1, prompt_positions, Keep::one_block);
+    const StackActivations activations(gpt.specification(), 1, prompt_positions, Keep::one_block);
     gpt.forward({tokens.data(), {1, prompt_positions}},
                 {.positions = prompt_positions, .probe = capture, .editor = editor}, activations);
     std::vector<float> values(61);
@@ -51,7 +51,8 @@ struct PatchExample {
     logits(request.clean, nullptr, &capture);
     Tensor<float> values(capture.at(point).shape());
     std::ranges::copy(capture.at(point).span(), values.data());
-    Interventions editor(gpt.config(), {{point, std::move(where), ReplaceWith{std::move(values)}}});
+    Interventions editor(gpt.specification(),
+                         {{point, std::move(where), ReplaceWith{std::move(values)}}});
     return metric(logits(request.corrupted, &editor));
   }
 };
@@ -141,7 +142,7 @@ TEST_P(Edges, AreCutAndReplaced) {
       }
       std::vector<Intervention> one;
       one.push_back({{PointKind::pattern, layer}, {.heads = {2}}, std::move(change)});
-      Interventions editor(example.gpt.config(), std::move(one));
+      Interventions editor(example.gpt.specification(), std::move(one));
       EXPECT_NEAR(result.value(t, s),
                   example.metric(example.logits(example.request.corrupted, &editor)),
                   patch_tolerance * (std::abs(result.clean) + std::abs(result.corrupted)));
@@ -167,7 +168,7 @@ TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
     const PointKind point = patch_grid_kind(apart.request.grid).point;
     const bool stays_in_its_row =
         point != PointKind::residual_pre && point != PointKind::key && point != PointKind::value;
-    for (const PatchCell& cell : patch_cells(apart.gpt.config(), apart.request)) {
+    for (const PatchCell& cell : patch_cells(apart.gpt.specification(), apart.request)) {
       const bool is_shared = cell.position >= 0 && cell.position < first;
       const bool is_unread = cell.position >= 0 && cell.position < prompt_positions - 1 &&
                              cell.layer == model_layers - 1 && stays_in_its_row;

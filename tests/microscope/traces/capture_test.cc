@@ -35,8 +35,8 @@ TEST(Glob, ManyStarsTakeNoTime) {
 }
 
 TEST(Capture, KeepsWhatWasAskedForAndNothingElse) {
-  const Gpt gpt = testing::small_gpt(20);
-  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, gpt.config());
+  const Transformer gpt = testing::small_gpt(20);
+  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, gpt.specification());
   EXPECT_EQ(wanted.points().size(), 3U);
   const Capture capture = trace(gpt, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.points());
   EXPECT_EQ(capture.at({PointKind::pattern, 1}).shape(), (Shape{1, 3, 4, 4}));
@@ -59,7 +59,7 @@ TEST(Capture, RefusesNamesThatNoPointHas) {
 }
 
 TEST(Trace, VisitsThePatternsThatItWouldKeep) {
-  const Gpt gpt = testing::small_gpt(20, 4);
+  const Transformer gpt = testing::small_gpt(20, 4);
   const std::vector<std::int32_t> tokens{3, 17, 4};
   const Capture capture = trace_patterns(gpt, tokens);
   std::int64_t layers = 0;
@@ -75,11 +75,11 @@ TEST(Trace, VisitsThePatternsThatItWouldKeep) {
       }
     }
   });
-  EXPECT_EQ(layers, gpt.config().layers);
+  EXPECT_EQ(layers, gpt.specification().layers);
 }
 
 TEST(Trace, RefusesTextsThatTheModelCannotRead) {
-  const Gpt gpt = testing::small_gpt(20, 4);
+  const Transformer gpt = testing::small_gpt(20, 4);
   EXPECT_THROW(trace_patterns(gpt, {}), Error);
   EXPECT_THROW(trace_patterns(gpt, std::vector<std::int32_t>(5, 1)), Error);
   EXPECT_THROW(trace_patterns(gpt, std::vector<std::int32_t>{20}), Error);

@@ -30,7 +30,7 @@ TEST(GoldenTrace, HoldsEveryPointAndItsGradient) {
     compare("probe.", "", 1e-5);
     compare("probe_gradient.", "_grad", 1e-4);
     EXPECT_EQ(compared, trace.arrays.size());
-    EXPECT_EQ(compared, 2 * all_points(golden.config().layers).size());
+    EXPECT_EQ(compared, 2 * all_points(golden.specification().layers).size());
   }
 }
 

@@ -24,7 +24,7 @@ using testing::ToyPairShape;
 
 class PairPassShapes : public ::testing::TestWithParam<ToyPairShape> {
  protected:
-  EncoderDecoder model_ = toy_translator(GetParam());
+  Transformer model_ = toy_translator(GetParam());
   PairPass pass_{model_, toy_pair()};
 
   Tensor<float> values(const std::string& name) const {
@@ -36,11 +36,10 @@ class PairPassShapes : public ::testing::TestWithParam<ToyPairShape> {
   }
 
   // What the parameters add to a score for a key `distance` positions after its query.
-  double bias(PairAttentionKind kind, std::int64_t head, std::int64_t distance) const {
+  double bias(AttentionSite kind, std::int64_t head, std::int64_t distance) const {
     const AttentionSpecification& attention = attention_of(model_.architecture(), kind);
     if (attention.positions != PositionKind::relative) return 0;
-    const StackSite site =
-        kind == PairAttentionKind::encoder ? StackSite::encoder : StackSite::decoder;
+    const StackSite site = kind == encoder_site ? StackSite::encoder : StackSite::decoder;
     return model_.parameters().tensor({.role = Role::position_bias, .site = site})(
         attention.relative.bucket(distance), head);
   }
@@ -48,13 +47,13 @@ class PairPassShapes : public ::testing::TestWithParam<ToyPairShape> {
 
 // What is read lazily against softmax(query · key) and pattern · value of the observed points.
 TEST_P(PairPassShapes, AttentionIsReadAsThePassUsedIt) {
-  for (const PairAttentionKind kind : pair_attention_kinds) {
+  for (const AttentionSite kind : sites_of(model_.architecture())) {
     const LazyAttention& attention = pass_.attention(kind);
-    for (std::int64_t layer = 0; layer < stack_of(model_.architecture(), kind).layers; ++layer) {
-      const std::string prefix =
-          kind == PairAttentionKind::encoder   ? fmt::format("encoder.{}.attn.", layer)
-          : kind == PairAttentionKind::decoder ? fmt::format("decoder.{}.attn.", layer)
-                                               : fmt::format("decoder.{}.cross_attn.", layer);
+    for (std::int64_t layer = 0; layer < model_.architecture().of(kind.stack).layers; ++layer) {
+      const std::string prefix = kind == encoder_site ? fmt::format("encoder.{}.attn.", layer)
+                                 : kind == decoder_site
+                                     ? fmt::format("decoder.{}.attn.", layer)
+                                     : fmt::format("decoder.{}.cross_attn.", layer);
       const Tensor<float> pattern = values(prefix + "hook_pattern");
       const Tensor<float> scores = values(prefix + "hook_attn_scores");
       const Tensor<float> value = values(prefix + "hook_v"), mixed = values(prefix + "hook_z");
@@ -109,10 +108,10 @@ TEST_P(PairPassShapes, AttentionIsReadAsThePassUsedIt) {
 
 // The encoder sees both ways: no row of it leaves out the last key; the decoder never sees ahead.
 TEST_P(PairPassShapes, TheMaskIsThatOfTheKind) {
-  for (const PairAttentionKind kind : pair_attention_kinds) {
+  for (const AttentionSite kind : sites_of(model_.architecture())) {
     for (std::int64_t head = 0; head < 4; ++head) {
       const std::vector<float> first = pass_.attention(kind).column(0, head, pass_.keys(kind) - 1);
-      if (kind == PairAttentionKind::decoder) {
+      if (kind == decoder_site) {
         EXPECT_EQ(first.front(), 0);
       } else {
         EXPECT_GT(first.front(), 0);
@@ -122,7 +121,7 @@ TEST_P(PairPassShapes, TheMaskIsThatOfTheKind) {
 }
 
 TEST_P(PairPassShapes, LogitsAreThoseOfTheLoss) {
-  const PairTokens tokens = toy_pair();
+  const Texts tokens = toy_pair();
   const std::vector<std::int64_t> sources{0, pass_.sources()}, targets{0, pass_.targets()};
   std::vector<std::int32_t> next(tokens.target.begin() + 1, tokens.target.end());
   next.push_back(2);
@@ -152,7 +151,7 @@ TEST_P(PairPassShapes, TheLensEndsWithTheModelsOwnPrediction) {
 INSTANTIATE_TEST_SUITE_P(Shapes, PairPassShapes, ::testing::ValuesIn(toy_pair_shapes()));
 
 TEST(PairPass, TracesAreCutToWhatIsAsked) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const PairPass pass(model, toy_pair());
   const Trace trace = trace_pair(
       pass,
@@ -172,22 +171,22 @@ TEST(PairPass, TracesAreCutToWhatIsAsked) {
   EXPECT_EQ(trace.arrays[2].shape, (Extents{1, 2, 1, 7}));
   EXPECT_EQ(trace.arrays[3].shape, (Extents{1, 2, 2, 8}));
   EXPECT_EQ(trace.arrays[5].shape, (Extents{1, 1, 50}));
-  const std::vector<float> row = pass.attention(PairAttentionKind::cross).row(1, 3, 4);
+  const std::vector<float> row = pass.attention(cross_site).row(1, 3, 4);
   for (std::int64_t s = 0; s < 7; ++s) {
     EXPECT_NEAR(trace.arrays[4].values.data()[7 + s], row[static_cast<std::size_t>(s)], 1e-6);
   }
 }
 
 TEST(PairPass, TilesAndWordsAreOfTheSamePlane) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   const PairPass pass(model, toy_pair());
   PairAttention attention(pass);
-  const Tensor<float> plane = attention.pattern(PairAttentionKind::cross, 1, 2);
-  const Tensor<float> tile = attention.tile(PairAttentionKind::cross, {.layer = 1, .head = 2});
+  const Tensor<float> plane = attention.pattern(cross_site, 1, 2);
+  const Tensor<float> tile = attention.tile(cross_site, {.layer = 1, .head = 2});
   EXPECT_TRUE(testing::same_bits(plane, tile));
-  EXPECT_EQ(attention.levels(PairAttentionKind::cross), 1);
+  EXPECT_EQ(attention.levels(cross_site), 1);
   const Tensor<float> pooled = attention.region(
-      PairAttentionKind::cross,
+      cross_site,
       {.layer = 1, .head = 2, .query_end = 5, .key_end = 7, .pool = 4, .pooling = Pooling::max});
   EXPECT_EQ(pooled.shape(), (Shape{2, 2}));
   EXPECT_EQ(pooled.view()(1, 1), *std::ranges::max_element(plane.view()[4].span().subspan(4)));
@@ -202,7 +201,7 @@ TEST(PairPass, TilesAndWordsAreOfTheSamePlane) {
 }
 
 TEST(PairPass, RefusesWhatIsNotThere) {
-  const EncoderDecoder model = toy_translator();
+  const Transformer model = toy_translator();
   expect_error(
       ErrorCode::invalid_argument, [&] { PairPass(model, {.source = {}, .target = {1}}); },
       "the source");
@@ -221,8 +220,7 @@ TEST(PairPass, RefusesWhatIsNotThere) {
   expect_error(
       ErrorCode::invalid_argument,
       [&] {
-        pass.attention(PairAttentionKind::cross)
-            .region({.layer = 0, .head = 4, .query_end = 1, .key_end = 1});
+        pass.attention(cross_site).region({.layer = 0, .head = 4, .query_end = 1, .key_end = 1});
       },
       "head 4");
 }

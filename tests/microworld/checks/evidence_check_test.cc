@@ -14,7 +14,7 @@ EvidenceCheckOptions few() {
 
 TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Gpt gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
+  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
   const auto checks = check_evidence(gpt, *tokenizer, few());
   ASSERT_EQ(checks.size(), 2u);
   EXPECT_EQ(checks[0].subject, "deed");
@@ -36,7 +36,7 @@ TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
 // Zero weights attend evenly to values that are zero: no head carries anything.
 TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Gpt gpt(make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size()));
+  const Transformer gpt({.stacks = {make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size())}});
   for (const EvidenceCheck& check : check_evidence(gpt, *tokenizer, few())) {
     EXPECT_TRUE(check.heads.empty());
     EXPECT_EQ(check.probability, check.without_heads);
@@ -52,7 +52,7 @@ TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
 
 TEST(EvidenceCheck, RefusesUnknownSubjects) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Gpt gpt = testing::small_gpt(tokenizer->vocabulary_size());
+  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size());
   EvidenceCheckOptions options = few();
   options.subjects = {"weather"};
   EXPECT_THROW(check_evidence(gpt, *tokenizer, options), Error);

@@ -12,7 +12,7 @@ namespace {
 
 TEST(MicroworldCausality, CountsTheMarksOfItsStories) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Gpt gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
+  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
   const auto causality = check_microworld_causality(gpt, *tokenizer, {.stories = 12, .seed = 2});
   std::int64_t nouns = 0;
   std::int64_t mysteries = 0;
@@ -36,7 +36,7 @@ TEST(MicroworldCausality, CountsTheMarksOfItsStories) {
 // Zero weights attend evenly to values that are zero: nothing that is cut can change anything.
 TEST(MicroworldCausality, FindsNoEffectWhereAttentionCarriesNothing) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Gpt gpt(make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size()));
+  const Transformer gpt({.stacks = {make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size())}});
   const auto causality = check_microworld_causality(gpt, *tokenizer, {.stories = 4, .seed = 2});
   const CausalEffect& effect = causality.noun_to_adjectives;
   EXPECT_GT(effect.cases, 0);
@@ -47,7 +47,7 @@ TEST(MicroworldCausality, FindsNoEffectWhereAttentionCarriesNothing) {
 
 TEST(MicroworldCausality, RefusesNoStories) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Gpt gpt = testing::small_gpt(tokenizer->vocabulary_size());
+  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size());
   EXPECT_THROW(check_microworld_causality(gpt, *tokenizer, {.stories = 0}), Error);
 }
 

@@ -78,7 +78,7 @@ TEST(MarkedStory, MarksStandOnTheTokensOfTheirWords) {
 class MicroworldCheckTest : public ::testing::Test {
  protected:
   std::unique_ptr<Tokenizer> tokenizer = testing::microworld_tokenizer();
-  Gpt gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
+  Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
 };
 
 TEST_F(MicroworldCheckTest, LossIsThatOfTheStoriesOneByOne) {
@@ -90,7 +90,7 @@ TEST_F(MicroworldCheckTest, LossIsThatOfTheStoriesOneByOne) {
   for (std::int64_t i = 0; i < 6; ++i) {
     const MarkedStory story = mark_story(world.story(i), *tokenizer);
     const auto size = std::ssize(story.tokens) - 1;
-    EvaluationBuffers buffers(gpt.config(), 1, size);
+    EvaluationBuffers buffers(gpt.specification(), 1, size);
     loss +=
         gpt.loss({story.tokens.data(), {1, size}}, {story.tokens.data() + 1, {1, size}}, buffers)
             .sum;
@@ -113,7 +113,7 @@ TEST_F(MicroworldCheckTest, DoesNotDependOnTheBatch) {
 }
 
 TEST_F(MicroworldCheckTest, ReadsStoriesLongerThanTheContext) {
-  const Gpt short_sighted = testing::small_gpt(tokenizer->vocabulary_size(), 64);
+  const Transformer short_sighted = testing::small_gpt(tokenizer->vocabulary_size(), 64);
   const MicroworldCheck wide = check_microworld(gpt, *tokenizer, {.stories = 12, .seed = 4});
   const MicroworldCheck narrow =
       check_microworld(short_sighted, *tokenizer, {.stories = 12, .seed = 4});

@@ -40,7 +40,7 @@ class PairCheckTest : public ::testing::Test {
     return made;
   }
 
-  PairCheck check(const EncoderDecoder& model, PairCheckOptions options) const {
+  PairCheck check(const Transformer& model, PairCheckOptions options) const {
     options.seed = seed;
     return check_pairs(model, tokenizers_, options);
   }
@@ -49,7 +49,7 @@ class PairCheckTest : public ::testing::Test {
   }
 
   TranslationTokenizers tokenizers_ = pair_tokenizers();
-  EncoderDecoder model_ = testing::toy_translator(architecture(*tokenizers_.source));
+  Transformer model_ = testing::toy_translator(architecture(*tokenizers_.source));
 };
 
 TEST_F(PairCheckTest, WordsStandOnTheirTokens) {
@@ -135,7 +135,7 @@ TEST_F(PairCheckTest, CutsAreThoseOfTheTruthsWords) {
 // Zero weights attend evenly to values that are zero: nothing that is cut can change anything, and
 // every token is as likely as every other.
 TEST_F(PairCheckTest, FindsNothingWhereWeightsAreZero) {
-  const EncoderDecoder zero(model_.architecture());
+  const Transformer zero(model_.architecture());
   const PairCheck found = check(zero, {.pairs = 4, .cut_pairs = 4});
   std::int64_t tokens = 0;
   for (std::int64_t i = 0; i < 4; ++i) tokens += std::ssize(pair(i).next);
