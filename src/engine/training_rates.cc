@@ -95,8 +95,8 @@ class MeasuredPass {
  public:
   MeasuredPass(const TrainSettings& settings, const RateMeasurement& measurement)
       : shape_(measured_shape(settings, measurement)),
-        gpt_(shape_),
-        gradients_(shape_),
+        gpt_({.stacks = {shape_}}),
+        gradients_({.stacks = {shape_}}),
         tokens_(Shape{measured_sequences(shape_, measurement), shape_.context}),
         buffers_(shape_, tokens_.shape()[0], shape_.context,
                  settings.recompute ? Keep::residuals : Keep::every_block) {

@@ -38,8 +38,8 @@ class Corpus {
   // to train on, or none in a validation file that was named.
   explicit Corpus(const TrainRequest& request);
 
-  const Texts& training() const { return split_.training; }
-  const Texts& validation() const { return split_.validation; }  // empty: none
+  const TextViews& training() const { return split_.training; }
+  const TextViews& validation() const { return split_.validation; }  // empty: none
 
   // Leaves out of the validation text what has no token in a vocabulary that was learned from the
   // training text, and says so; empty where there is nothing of the kind.
@@ -54,7 +54,7 @@ class Corpus {
 Corpus::Corpus(const TrainRequest& request) {
   require(!request.data.empty(), ErrorCode::invalid_argument,
           "training needs at least one text file (--data)");
-  Texts training;
+  TextViews training;
   for (const auto& path : request.data) {
     files_.emplace_back(path);
     training.push_back(without_byte_order_mark(files_.back().text()));
@@ -68,7 +68,7 @@ Corpus::Corpus(const TrainRequest& request) {
             request.validation.string());
     split_ = {.training = training, .validation = {held_out}};
   }
-  const auto has_text = [](const Texts& texts) {
+  const auto has_text = [](const TextViews& texts) {
     return std::ranges::any_of(texts, [](std::string_view text) { return !text.empty(); });
   };
   const std::string first = request.data.front().string();
@@ -117,7 +117,7 @@ std::string Corpus::drop_unknown(const CharacterTokenizer& learned) {
 // The tokenizer of settings.tokenizer: learned from the training text ("char", "bpe") or loaded.
 std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const Corpus& corpus,
                                             const ProgressCallback& progress, StopFlag stop) {
-  const Texts& texts = corpus.training();
+  const TextViews& texts = corpus.training();
   if (settings.tokenizer == "char") return train_character_tokenizer(texts);
   if (settings.tokenizer != "bpe") return load_tokenizer(settings.tokenizer);
   BytePairTrainingOptions options;
@@ -158,7 +158,7 @@ std::string_view shortened(std::string_view line, const Tokenizer& tokenizer,
 
 // A line of the texts, cut between words to at most `most_tokens` tokens: what every model of the
 // run can be tried on, because the run's tokenizer encodes it. Empty if there is none.
-std::string sample_sentence(const Texts& texts, const Tokenizer& tokenizer,
+std::string sample_sentence(const TextViews& texts, const Tokenizer& tokenizer,
                             std::int64_t most_tokens) {
   std::string_view longest;
   for (std::string_view text : texts) {

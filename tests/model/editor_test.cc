@@ -108,8 +108,8 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
     read_as_f32(*file.find(name), values);
     return values;
   };
-  Transformer gpt(
-      gpt_config_from_json(parse_json(model.metadata().at("config"), "golden"), "golden"));
+  Transformer gpt({.stacks = {gpt_config_from_json(
+                       parse_json(model.metadata().at("config"), "golden"), "golden")}});
   for (const Parameter& parameter : gpt.parameters().list()) {
     const std::string name = testing::gpt2_name(parameter.id);
     const TensorEntry& from = *model.find("parameter." + name);

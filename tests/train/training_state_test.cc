@@ -49,7 +49,7 @@ std::vector<ArenaRange> ranges_of(int rank, int size, std::size_t numbers) {
 // What one process has of a run.
 struct Member {
   Member(int rank, int size)
-      : parameters(shape()),
+      : parameters({.stacks = {shape()}}),
         own(ranges_of(rank, size, parameters.all().size())),
         optimizer(parameters.layout(), TrainSettings{}, own) {}
 

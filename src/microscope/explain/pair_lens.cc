@@ -57,7 +57,7 @@ std::vector<LensToken> likeliest_of(const std::vector<double>& probabilities, st
 
 std::vector<PairLensRow> look_through_decoder(const PairPass& pass,
                                               const PairLensOptions& options) {
-  const Stack stack = pass.model().decoder();
+  const Stack stack = pass.model().stack(StackSite::decoder);
   require(options.position >= 0 && options.position < pass.targets(), ErrorCode::invalid_argument,
           "position {} does not exist: the target has positions 0 to {}", options.position,
           pass.targets() - 1);

@@ -11,8 +11,6 @@
 namespace heed::server {
 namespace {
 
-constexpr const char* json_type = "application/json";
-
 std::vector<std::int32_t> source_tokens(const PairModel& model, const Fields& fields,
                                         const StoredPair* base) {
   if (fields.has("source_tokens")) {
@@ -77,7 +75,8 @@ PairStore::NewPair read_pair(PairState& state, const Request& request) {
 Reply make_pair_of_texts(PairState& state, const Request& request) {
   PairStore::NewPair wanted = read_pair(state, request);
   return text_reply(
-      pair_text(*state.model, state.pairs.add(*state.model, std::move(wanted))) + "\n", json_type);
+      pair_text(*state.model, state.pairs.add(*state.model, std::move(wanted))) + "\n",
+      "application/json");
 }
 
 Reply list_pairs(PairState& state, const Request&) {
@@ -85,11 +84,11 @@ Reply list_pairs(PairState& state, const Request&) {
   for (const StoredPair& pair : state.pairs.all()) {
     list += (list.empty() ? "" : ",") + pair_text(*state.model, pair);
   }
-  return text_reply("{\"pairs\":[" + list + "]}\n", json_type);
+  return text_reply("{\"pairs\":[" + list + "]}\n", "application/json");
 }
 
 Reply describe_pair(PairState& state, const Request& request) {
-  return text_reply(pair_text(*state.model, pair_of(state, request)) + "\n", json_type);
+  return text_reply(pair_text(*state.model, pair_of(state, request)) + "\n", "application/json");
 }
 
 Reply drop_pair(PairState& state, const Request& request) {

@@ -17,7 +17,6 @@
 namespace heed::server {
 namespace {
 
-constexpr const char* json_type = "application/json";
 constexpr std::size_t large_body = 256 << 10;
 
 ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* base) {
@@ -73,7 +72,7 @@ Reply make_trace(State& state, const Request& request) {
   TraceStore::NewTrace wanted = read_trace(state, request);
   if (request.body.size() >= large_body) return_free_memory();  // of the document, in small blocks
   const std::string id = state.traces.add(std::move(wanted), request.stop).id;
-  return text_reply(trace_text(state.traces.use(id)) + "\n", json_type);
+  return text_reply(trace_text(state.traces.use(id)) + "\n", "application/json");
 }
 
 // The list of all, as JSON.
@@ -86,11 +85,11 @@ std::string all_traces(const State& state) {
 }
 
 Reply list_traces(State& state, const Request&) {
-  return text_reply("{\"traces\":" + all_traces(state) + "}\n", json_type);
+  return text_reply("{\"traces\":" + all_traces(state) + "}\n", "application/json");
 }
 
 Reply describe_trace(State& state, const Request& request) {
-  return text_reply(trace_text(trace_of(state, request)) + "\n", json_type);
+  return text_reply(trace_text(trace_of(state, request)) + "\n", "application/json");
 }
 
 Reply drop_trace(State& state, const Request& request) {
@@ -107,7 +106,7 @@ Reply status(State& state, const Request&) {
                              {"trace_budget", state.traces.budget()},
                              {"uptime_seconds", uptime.count()},
                              {"requests_processing", state.context.compute.waiting() + 1}};
-  return text_reply(with_member(document, "traces", traces) + "\n", json_type);
+  return text_reply(with_member(document, "traces", traces) + "\n", "application/json");
 }
 
 Reply take_array(State& state, const Request& request) {
