@@ -176,9 +176,7 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
 }
 
 Reply generate(State& state, const Request& request) {
-  MemoryBudget::Share in_flight;
-  state.traces.take(in_flight, document_bytes(request.body),
-                    state.traces.keep(names_in(request.body, 't')));
+  const MemoryBudget::Share in_flight = share_of_document(state.traces, request.body, 't');
   const Json body = request.json();
   Fields(body).expect_only({"text", "tokens", "max_new_tokens", "temperature", "top_k", "top_p",
                             "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
