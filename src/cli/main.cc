@@ -26,7 +26,7 @@ void require_memory_for_libraries() {
 }
 
 __attribute__((section(".preinit_array"),
-               used)) void (*const before_libraries)() = require_memory_for_libraries;
+               used)) void (*before_libraries)() = require_memory_for_libraries;
 
 }  // namespace
 

@@ -169,9 +169,7 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
 }
 
 Reply generate(State& state, const Request& request) {
-  MemoryBudget::Share in_flight;
-  state.traces.take(in_flight, document_bytes(request.body),
-                    state.traces.keep(names_in(request.body, 't')));
+  const MemoryBudget::Share in_flight = share_of_document(state.traces, request.body, 't');
   const Json body = request.json();
   std::vector<std::string_view> names{"text", "tokens", "max_new_tokens", "interventions", "top"};
   for (const SamplingOption& option : sampling_options()) names.emplace_back(option.name);

@@ -51,7 +51,7 @@ std::vector<std::string> names_in(std::string_view text, char letter) {
     const std::size_t name = ++at;
     at = std::min(text.find_first_not_of("0123456789", name + 1), text.size());
     constexpr std::size_t longest = 20;
-    if (text.substr(at).starts_with('"') && at - name <= longest) {
+    if (text.substr(at).starts_with('"') && at > name + 1 && at - name <= longest) {
       names.emplace_back(text.substr(name, at - name));
     }
   }

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "microscope/intervene/intervention.h"
+#include "server/explorer/memory_budget.h"
 #include "server/fields.h"
 
 namespace heed::server {
@@ -25,6 +26,17 @@ std::vector<std::string> passes_named_in(const Json& list);
 
 // The strings "t1", "t2", … (for the letter t) in a JSON text: names of passes, and perhaps others.
 std::vector<std::string> names_in(std::string_view text, char letter);
+
+// Counts the document of a request's text in a store of passes whose names begin with `letter`,
+// while it is read; small ones are not counted. Throws what the store's take() throws.
+inline constexpr std::size_t large_document = 64 << 10;  // bytes of text
+template <class Store>
+MemoryBudget::Share share_of_document(Store& store, std::string_view text, char letter) {
+  MemoryBudget::Share share;
+  if (text.size() < large_document) return share;
+  store.take(share, document_bytes(text), store.keep(names_in(text, letter)));
+  return share;
+}
 
 // A list as it was requested, for replies: its document would take more than ten times its text.
 struct RequestedList {

@@ -45,9 +45,7 @@ PairTexts texts_of(const PairModel& model, const Fields& fields, const StoredPai
 }
 
 PairStore::NewPair read_pair(PairState& state, const Request& request) {
-  MemoryBudget::Share in_flight;
-  state.pairs.take(in_flight, document_bytes(request.body),
-                   state.pairs.keep(names_in(request.body, 'p')));
+  const MemoryBudget::Share in_flight = share_of_document(state.pairs, request.body, 'p');
   const Json body = request.json();
   const Fields fields(body);
   fields.expect_only(

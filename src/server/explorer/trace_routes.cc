@@ -17,8 +17,6 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t large_body = 256 << 10;
-
 ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* base) {
   if (!fields.has("model")) return base != nullptr ? base->source : state.models.explored();
   const Fields wanted = fields.required_object("model");
@@ -28,9 +26,7 @@ ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* 
 }
 
 TraceStore::NewTrace read_trace(State& state, const Request& request) {
-  MemoryBudget::Share in_flight;
-  state.traces.take(in_flight, document_bytes(request.body),
-                    state.traces.keep(names_in(request.body, 't')));
+  const MemoryBudget::Share in_flight = share_of_document(state.traces, request.body, 't');
   const Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"text", "tokens", "interventions", "model", "base"});
@@ -70,7 +66,8 @@ TraceStore::NewTrace read_trace(State& state, const Request& request) {
 
 Reply make_trace(State& state, const Request& request) {
   TraceStore::NewTrace wanted = read_trace(state, request);
-  if (request.body.size() >= large_body) return_free_memory();  // of the document, in small blocks
+  if (request.body.size() >= large_document)
+    return_free_memory();  // of the document, in small blocks
   const std::string id = state.traces.add(std::move(wanted), request.stop).id;
   return text_reply(trace_text(state.traces.use(id)) + "\n", "application/json");
 }
