@@ -256,7 +256,7 @@ std::filesystem::path training_state_file(const std::filesystem::path& directory
 
 bool holds_training_state(const std::filesystem::path& directory) {
   std::error_code error;
-  return std::filesystem::exists(manifest_file(directory), error);
+  return std::filesystem::exists(training_state_file(directory), error);
 }
 
 void write_checkpoint(const std::filesystem::path& directory, Group& group,
@@ -294,7 +294,7 @@ void write_checkpoint(const std::filesystem::path& directory, Group& group,
 RunPosition load_training_state(const std::filesystem::path& directory, const Group& group,
                                 std::span<const ArenaRange> own, Parameters& parameters,
                                 Optimizer& optimizer) {
-  const std::filesystem::path file = manifest_file(directory);
+  const std::filesystem::path file = training_state_file(directory);
   if (file == earlier_file(directory)) {
     return load_earlier_state(file, own, parameters, optimizer);
   }
@@ -329,7 +329,7 @@ RunPosition load_training_state(const std::filesystem::path& directory, const Gr
 }
 
 RunPosition read_run_position(const std::filesystem::path& directory) {
-  const std::filesystem::path file = manifest_file(directory);
+  const std::filesystem::path file = training_state_file(directory);
   return file == earlier_file(directory) ? read_earlier_position(file)
                                          : read_state_manifest(file).position;
 }

@@ -166,7 +166,7 @@ TEST(Terminals, GetTextsWithoutControlCharacters) {
 TEST(ChatCommand, RefusesWhatIsWrong) {
   const std::string call = "chat -m " + chat_model();
   for (const auto& [options, message] :
-       std::vector<std::pair<std::string, std::string>>{{" --temp -1", "temperature"},
+       std::vector<std::pair<std::string, std::string>>{{" --temp -1", "--temp"},
                                                         {" -c 1", "--context"},
                                                         {" -c 9000", "8192"},
                                                         {" -n -1", "--max-tokens"},

@@ -48,7 +48,7 @@ TEST(Mistakes, GiveOneClearLine) {
       {"predict --tokens 99999999999999 " + model, 2, "99999999999999"},
       {"predict --tokens 5 text " + model, 2, "'text' after --tokens 5"},
       {"predict 'a text' --tokens 5 " + model, 2, "not both"},
-      {"predict x --temp -1 " + model, 2, "temperature"},
+      {"predict x --temp -1 " + model, 2, "--temp"},
       {"predict x --top 0 " + model, 2, "--top"},
       {"predict x -t 0 " + model, 2, "--threads"},
       {"attend x --layer 2 --head 0 " + model, 2, "layers 0 to 1"},
@@ -303,7 +303,7 @@ TEST(Help, FitsTheTerminalAndSaysWhatHoldsWhereAnOptionIsNotGiven) {
     }
   }
   const std::string help = run_heed("generate --help", "COLUMNS=80").out;
-  EXPECT_THAT(help, HasSubstr("-n, --max-tokens N       Generate at most N tokens [128]\n"));
+  EXPECT_THAT(help, HasSubstr("-n, --max-tokens N           Generate at most N tokens [128]\n"));
   EXPECT_THAT(run_heed("train --help").out, HasSubstr("Run directory (required)\n"));
   EXPECT_THAT(run_heed("serve --help").out, HasSubstr("HEED_API_KEY"));
   EXPECT_THAT(run_heed("predict --help --color always").out, HasSubstr("\x1b["));

@@ -250,7 +250,7 @@ TEST(TranslateCommand, MistakesAreNamed) {
   expect(call + "''", 2, "the text is empty");
   expect(call + "a --best 3 --beams 2", 2, "--best 3");
   expect(call + "a --beams 0", 2, "--beams");
-  expect(call + "a -n 33", 2, "the longest length is 33");
+  expect(call + "a -n 33", 2, "the maximum length is 33");
   expect(call + "a --length-penalty nan", 2, "length penalty");
   expect(call + "a --cache-type f16", 2, "f16");
   expect(call + "a -f b", 2, "not both");
