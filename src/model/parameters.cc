@@ -266,8 +266,9 @@ void Parameters::initialize(std::uint64_t seed, std::size_t begin, std::size_t e
     const auto& [id, shape] = list_[index];
     const View<float> values = arena_.view(layout_.entries()[index]);
     const std::int64_t offset = layout_.entries()[index].offset;
+    const std::int64_t size = shape.size();
     const auto clamped = [&](std::size_t at) {
-      return std::clamp(static_cast<std::int64_t>(at), offset, offset + shape.size()) - offset;
+      return std::clamp(static_cast<std::int64_t>(at), offset, offset + size) - offset;
     };
     const std::int64_t first = clamped(begin), last = clamped(end);
     if (first == last) continue;
