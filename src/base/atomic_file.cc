@@ -73,13 +73,20 @@ int create_temporary(const std::filesystem::path& path, std::filesystem::path& t
   static std::atomic<unsigned> number{0};
   for (;;) {
     temporary = fmt::format("{}{}{}-{}", path.string(), partial_mark, ::getpid(), number++);
+    note_unfinished(temporary.c_str());
     const int descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor < 0 && errno == EEXIST) continue;  // left by an earlier process with this id
-    if (descriptor < 0) fail_with_errno("create", path, errno);
+    if (descriptor < 0) {
+      const int error_number = errno;
+      forget_unfinished(temporary.c_str());
+      if (error_number == EEXIST) continue;  // left by an earlier process with this id
+      fail_with_errno("create", path, error_number);
+    }
+    created_unfinished(temporary.c_str());
     const bool taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     if (!taken && ::fstat(descriptor, &status) == 0 && status.st_nlink > 0) return descriptor;
     ::close(descriptor);  // another process removed it as abandoned before it was locked
+    forget_unfinished(temporary.c_str());
   }
 }
 
@@ -88,7 +95,6 @@ int create_temporary(const std::filesystem::path& path, std::filesystem::path& t
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   remove_abandoned(directory_of(path_), path_.filename().string());
   lock_ = create_temporary(path_, temporary_);
-  note_unfinished(temporary_.c_str());
   const int written = ::fcntl(lock_, F_DUPFD_CLOEXEC, 0);
   file_ = written < 0 ? nullptr : ::fdopen(written, "wb");
   if (file_ == nullptr) {

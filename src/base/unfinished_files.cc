@@ -19,8 +19,14 @@ std::atomic<bool> is_removing{false};
 void note_unfinished(const char* path) noexcept {
   for (Path& noted : noted_paths) {
     const char* expected = nullptr;
-    if (noted.compare_exchange_strong(expected, path)) return;
+    if (noted.compare_exchange_strong(expected, path)) break;
   }
+  while (is_removing) ::pause();
+}
+
+void created_unfinished(const char* path) noexcept {
+  if (is_removing) ::unlink(path);
+  while (is_removing) ::pause();
 }
 
 void forget_unfinished(const char* path) noexcept {
