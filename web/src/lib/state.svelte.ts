@@ -80,7 +80,10 @@ class Page {
       this.samplingOptions = await api.samplingOptions();
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
-      this.view = opened(parseLink(this.link, this.samplingOptions), this.#opening);
+      const view = parseLink(this.link, this.samplingOptions);
+      // Extras that are empty on purpose are in no link.
+      for (const [name, value] of Object.entries(this.view.extra)) if (value === '') view.extra[name] = value;
+      this.view = opened(view, this.#opening);
     } catch (error) {
       this.failure = messageOf(error);
     }
