@@ -107,9 +107,9 @@ void load(const std::string& config, std::span<const std::byte> weights,
   const heed::ModelBytes files{"input", config, weights};
   try {
     if (format != nullptr && format->is_encoder_decoder) {
-      heed::load_transformer(StacksWanted::two, files);
+      heed::load_transformer(heed::StacksWanted::two, files);
     } else {
-      const heed::Transformer gpt = heed::load_transformer(StacksWanted::one, files);
+      const heed::Transformer gpt = heed::load_transformer(heed::StacksWanted::one, files);
       if (weights.size() < largest_computed && gpt.specification().is_causal()) {
         const std::int32_t tokens[] = {0};
         heed::testing::full_logits(gpt, tokens);
