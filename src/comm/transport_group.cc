@@ -24,7 +24,7 @@ namespace {
 
 class Mover {
  public:
-  // Borrows both. The lock is held by whoever calls functions of the transport.
+  // Borrows both. The caller of the transport's functions holds the lock.
   Mover(const HeedTransport& transport, std::mutex& lock);
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
