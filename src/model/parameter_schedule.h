@@ -1,4 +1,4 @@
-// When a model's parameters are read and their gradients are complete, for a schedule that keeps them
+// When parameters are read and their gradients are complete, for a schedule that keeps them
 // elsewhere meanwhile: other processes, for example. The model knows nothing else of that.
 #pragma once
 
