@@ -391,7 +391,7 @@ void run_train(const TrainOptions& options, Group& group) {
   const TrainSummary summary = train(request);
   reporter.clear();
   if (!group.is_first()) {
-    if (summary.interrupted) throw AgreedError(ErrorCode::interrupted, "stopped", false);
+    if (summary.interrupted) throw AgreedError(ErrorCode::interrupted, "stopped", Speaker::another);
     return;
   }
   print_summary(summary, options);
@@ -407,7 +407,7 @@ void run_train(const TrainOptions& options, Group& group) {
                                : "",
             summary.steps, request.settings.steps,
             is_saved ? "everything is saved" : "there was nothing to save", options.out),
-        /*speaks=*/true);
+        Speaker::this_member);
   }
 }
 

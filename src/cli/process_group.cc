@@ -167,7 +167,7 @@ void in_process_group(const std::function<void(Group&)>& work) {
     // Before the group is left, where all wait for each other: the first process that ends behind
     // that ends the others.
     if (error.speaks()) say(error.what());
-    throw AgreedError(error.code(), error.what(), /*speaks=*/false);
+    throw AgreedError(error.code(), error.what(), Speaker::another);
   } catch (const Error& error) {
     watched.fail_all(error.what(), exit_status(error.code()));
   } catch (const std::bad_alloc&) {

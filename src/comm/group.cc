@@ -184,10 +184,10 @@ void agree(Group& group, const std::exception_ptr& failure) {
   const bool is_everywhere =
       std::ranges::all_of(all, [&](const auto& text) { return text == own; });
   const auto rank = static_cast<int>(first - all.begin());
-  const bool speaks = rank == group.rank();
-  if (speaks && !is_error(failure)) std::rethrow_exception(failure);
+  const Speaker speaker = rank == group.rank() ? Speaker::this_member : Speaker::another;
+  if (speaker == Speaker::this_member && !is_error(failure)) std::rethrow_exception(failure);
   throw AgreedError(static_cast<ErrorCode>(first->front() - 'a'),
-                    (is_everywhere ? "" : process_prefix(group, rank)) + first->substr(1), speaks);
+                    (is_everywhere ? "" : process_prefix(group, rank)) + first->substr(1), speaker);
 }
 
 }  // namespace heed

@@ -106,10 +106,11 @@ std::unique_ptr<Group> single_group();
 // Errors of a group: one member says what is wrong, and all of them end.
 
 // Thrown by every member at the same place. One of them speaks.
+enum class Speaker { this_member, another };
 class AgreedError : public Error {
  public:
-  AgreedError(ErrorCode code, const std::string& message, bool speaks)
-      : Error(code, message), speaks_(speaks) {}
+  AgreedError(ErrorCode code, const std::string& message, Speaker speaker)
+      : Error(code, message), speaks_(speaker == Speaker::this_member) {}
 
   bool speaks() const noexcept { return speaks_; }
 

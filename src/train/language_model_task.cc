@@ -190,8 +190,8 @@ class LanguageModelTask final : public TrainingTask {
         shards_(context.shards),
         corpus_(context.request) {}
 
-  void prepare_text(bool has_checkpoint) override;
-  void prepare_model(bool has_checkpoint) override;
+  void prepare_text(RunState state) override;
+  void prepare_model(RunState state) override;
   RunRecord record() const override;
   RunDescription description() const override;
   Parameters& parameters() override { return gpt_->parameters(); }
@@ -215,7 +215,7 @@ class LanguageModelTask final : public TrainingTask {
     View<const std::int32_t> targets;
   };
   Rows rows(std::uint64_t pass);
-  void make_model(bool has_checkpoint);
+  void make_model(RunState state);
   BatchShare share() const { return grid_->share(); }
   TrainSettings own_settings() const;
 
@@ -240,19 +240,19 @@ class LanguageModelTask final : public TrainingTask {
   PassHooks hooks_;
 };
 
-void LanguageModelTask::prepare_text(bool has_checkpoint) {
+void LanguageModelTask::prepare_text(RunState state) {
   grid_.emplace(group_, settings_);
   ring_ = make_ring(group_, *grid_);
   if (request_.from.empty()) require_writable_shape(settings_);
   const auto progress = [this](const Progress& done) { observer_.preparing(done); };
-  if (has_checkpoint) {
+  if (state == RunState::goes_on) {
     tokenizer_ = load_tokenizer(directory_.last());
   } else if (!request_.from.empty()) {
     tokenizer_ = load_tokenizer(request_.from);
   } else {
     tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
   }
-  const bool goes_on = has_checkpoint && !request_.from.empty();
+  const bool goes_on = state == RunState::goes_on && !request_.from.empty();
   files_ = run_files(goes_on ? directory_.last() : request_.from, *tokenizer_);
   if (settings_.tokenizer == "char" && request_.from.empty()) {
     const auto* const learned = dynamic_cast<const CharacterTokenizer*>(tokenizer_.get());
@@ -275,17 +275,17 @@ void LanguageModelTask::prepare_text(bool has_checkpoint) {
   }
 }
 
-void LanguageModelTask::prepare_model(bool has_checkpoint) {
+void LanguageModelTask::prepare_model(RunState state) {
   if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
     settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
   }
   require_training_memory(own_settings(), available_memory(), group_.size());
   // Between stages that take a second each with a large model.
-  require_going_on(request_, has_checkpoint);
+  require_going_on(request_, state);
   settle_precision(settings_);
-  make_model(has_checkpoint);
-  require_going_on(request_, has_checkpoint);
+  make_model(state);
+  require_going_on(request_, state);
   gpt_->parameters().set_precision(*settings_.precision);
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
@@ -296,15 +296,15 @@ void LanguageModelTask::prepare_model(bool has_checkpoint) {
   buffers_.emplace(settings_.model, pass.batch, pass.positions,
                    settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
-  require_going_on(request_, has_checkpoint);
+  require_going_on(request_, state);
   buffers_->loss.set_stop(request_.stop);
 }
 
 // That of request.from or, without one, weights drawn from settings.seed; with a checkpoint, which
 // has the weights, only its shape.
-void LanguageModelTask::make_model(bool has_checkpoint) {
+void LanguageModelTask::make_model(RunState state) {
   std::optional<Transformer> given;
-  if (!has_checkpoint && !request_.from.empty()) {
+  if (state == RunState::begins && !request_.from.empty()) {
     given = model_to_fine_tune(request_, settings_, *tokenizer_);
   }
   shards_.plan({.stacks = {settings_.model}});
@@ -312,7 +312,7 @@ void LanguageModelTask::make_model(bool has_checkpoint) {
   shards_.hold(gpt_->parameters());
   if (given) {
     shards_.copy(std::as_bytes(given->parameters().all()));
-  } else if (!has_checkpoint) {
+  } else if (state == RunState::begins) {
     shards_.initialize(settings_.seed);
   }
 }

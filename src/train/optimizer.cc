@@ -40,7 +40,7 @@ Optimizer::Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
     const auto begin = static_cast<std::size_t>(entries[i].offset);
     const auto end =
         static_cast<std::size_t>(next < entries.size() ? entries[next].offset : layout.size());
-    add_pieces({begin, end}, decays(i), own);
+    add_pieces({.range = {begin, end}, .decays = decays(i)}, own);
     i = next;
   }
   std::size_t count = 0;
@@ -49,13 +49,13 @@ Optimizer::Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
   second_moment_ = Tensor<float>(Shape{static_cast<std::int64_t>(count)});
 }
 
-void Optimizer::add_pieces(const ArenaRange& range, bool decays,
-                           const std::vector<ArenaRange>& own) {
+void Optimizer::add_pieces(const Piece& run, const std::vector<ArenaRange>& own) {
   std::size_t moment = 0;
   for (const ArenaRange& each : own) {
-    const ArenaRange common{std::max(each.begin, range.begin), std::min(each.end, range.end)};
+    const ArenaRange common{std::max(each.begin, run.range.begin),
+                            std::min(each.end, run.range.end)};
     if (common.begin < common.end) {
-      pieces_.push_back({common, moment + (common.begin - each.begin), decays});
+      pieces_.push_back({common, moment + (common.begin - each.begin), run.decays});
     }
     moment += each.size();
   }

@@ -51,7 +51,8 @@ class Optimizer {
     bool decays = false;
   };
 
-  void add_pieces(const ArenaRange& range, bool decays, const std::vector<ArenaRange>& own);
+  // The parts of a run that are `own`, with their moments.
+  void add_pieces(const Piece& run, const std::vector<ArenaRange>& own);
 
   TrainSettings settings_;
   std::vector<Piece> pieces_;  // ascending

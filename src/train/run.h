@@ -71,8 +71,8 @@ class Run {
     int slowest_process = 0;
   };
 
-  void read_text(bool has_checkpoint);
-  void prepare(bool has_checkpoint);
+  void read_text(RunState state);
+  void prepare(RunState state);
   void load();
   void open_directory();
   bool asked_to_stop();

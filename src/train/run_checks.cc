@@ -59,7 +59,7 @@ void require_same_run(Group& group, const RunDirectory& directory, const RunReco
     if (!found.empty()) {
       throw AgreedError(ErrorCode::conflict,
                         found + "; all processes of a run are started with the same command",
-                        group.is_first());
+                        group.is_first() ? Speaker::this_member : Speaker::another);
     }
   }
 }
@@ -70,7 +70,8 @@ void fail_diverged(Group& group, double own, const std::string& message) {
   const auto first = std::ranges::find_if(all, [](double value) { return !std::isfinite(value); });
   const std::string where =
       first == all.end() ? "" : fmt::format(" (first in process {})", first - all.begin());
-  throw AgreedError(ErrorCode::diverged, message + where, group.is_first());
+  throw AgreedError(ErrorCode::diverged, message + where,
+                    group.is_first() ? Speaker::this_member : Speaker::another);
 }
 
 void require_same_settings(const RunRecord& before, const TrainSettings& now,

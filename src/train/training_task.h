@@ -39,8 +39,8 @@ class TrainingTask {
 
   // Called once each, in this order. With a checkpoint, the tokenizer is that of the run's last/,
   // and parameters are loaded by the runner. Both may throw Error{interrupted}.
-  virtual void prepare_text(bool has_checkpoint) = 0;
-  virtual void prepare_model(bool has_checkpoint) = 0;
+  virtual void prepare_text(RunState state) = 0;
+  virtual void prepare_model(RunState state) = 0;
 
   // What the run's record says of text and tokenizer; the runner sets everything else.
   virtual RunRecord record() const = 0;
@@ -78,6 +78,6 @@ std::unique_ptr<TrainingTask> make_pair_task(const TaskContext& context);
 PassHooks make_hooks(const TrainRequest& request, const Architecture& architecture);
 
 // Throws Error{interrupted} where a run that has no checkpoint yet is asked to stop.
-void require_going_on(const TrainRequest& request, bool has_checkpoint);
+void require_going_on(const TrainRequest& request, RunState state);
 
 }  // namespace heed
