@@ -41,7 +41,7 @@ Tensor<float> last_logits(const Transformer& gpt, const std::vector<std::int32_t
                           const StackActivations& activations, Probe* probe, Editor* editor) {
   const std::int64_t positions = std::ssize(tokens);
   gpt.forward({tokens.data(), {1, positions}},
-              {.positions = positions, .probe = probe, .editor = editor}, activations);
+              {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
   Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
   return logits;

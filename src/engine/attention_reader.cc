@@ -50,8 +50,8 @@ AttentionReader AttentionReader::read(const Transformer& gpt, std::span<const st
   auto parts =
       std::make_unique<Parts>(Parts{LazyAttention(gpt.specification(), layers, positions)});
   const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &parts->attention},
-              activations);
+  gpt.forward({tokens.data(), {1, positions}},
+              {.sequences = {1, positions}, .probe = &parts->attention}, activations);
   return AttentionReader(std::move(parts));
 }
 

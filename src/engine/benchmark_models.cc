@@ -99,13 +99,9 @@ class BatchReader {
 
  private:
   void forward(View<const std::int32_t> tokens, const StackActivations& activations,
-               std::int64_t projected_as) {
+               std::int64_t length) {
     gpt_.forward(tokens,
-                 {.batch = batch_,
-                  .positions = tokens.extent(1),
-                  .first_position = cache_.length(),
-                  .cache = &cache_,
-                  .projected_as = projected_as},
+                 {.sequences = Sequences::next_of(cache_, tokens.extent(1)), .length = length},
                  activations);
   }
 

@@ -70,8 +70,7 @@ class HookedRun {
     if (backward) editor_.note_changes();
     HookProbe probe(editor(), options_.poll, keeper_ ? &*keeper_ : nullptr);
     const bool observed = keeper_ || options_.poll || editor() != nullptr;
-    const Pass pass{.batch = batch(),
-                    .positions = positions(),
+    const Pass pass{.sequences = {batch(), positions()},
                     .token_types = token_types_,
                     .probe = observed ? &probe : nullptr,
                     .editor = editor()};

@@ -28,7 +28,7 @@ Array final_states(const LoadedModel& model, std::span<const std::int32_t> token
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const StackActivations activations(config, 1, positions, Keep::one_block);
-  model.gpt.forward({tokens.data(), {1, positions}}, {.positions = positions}, activations);
+  model.gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
   Tensor<float> states(Shape{positions, config.channels});
   std::ranges::copy(activations.final_norm().span(), states.data());
   return make_array(std::move(states));

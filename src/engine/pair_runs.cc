@@ -76,7 +76,7 @@ class HookedPair {
     HookProbe probe(editor(), options_.poll, keeper_ ? &*keeper_ : nullptr);
     const bool observed = keeper_ || options_.poll || editor() != nullptr;
     const auto pass_of = [&](std::int64_t positions, StackSite site) {
-      return Pass{.positions = positions,
+      return Pass{.sequences = {1, positions},
                   .site = site,
                   .probe = observed ? &probe : nullptr,
                   .editor = editor()};
@@ -88,8 +88,7 @@ class HookedPair {
     require_gradients_past(editor(), architecture, [&](const Point& point) {
       return editor_.has_gradient_hook(point) || (keeper_ && keeper_->wants_gradient(point));
     });
-    const std::vector<std::int64_t> row_starts{0, sources()};
-    const CrossMemory memory{.rows = encoder_->final_norm(), .row_starts = row_starts};
+    const CrossMemory memory{.rows = encoder_->final_norm(), .texts = encoder.sequences};
     decoder.memory = &memory;
     run_backward(encoder, decoder);
   }

@@ -112,7 +112,7 @@ class MeasuredPass {
 
   void run(PassSeconds& seconds) {
     const DropoutPlan dropout{.active = true};
-    const Pass pass{.batch = tokens_.shape()[0], .positions = shape_.context, .dropout = dropout};
+    const Pass pass{.sequences = {tokens_.shape()[0], shape_.context}, .dropout = dropout};
     Clock::time_point start = Clock::now();
     gpt_.loss_and_gradients(
         tokens_.view(), tokens_.view(),

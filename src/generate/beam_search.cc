@@ -38,17 +38,16 @@ class EditedDecoding {
  private:
   const Transformer& model_;
   Editor& editor_;
-  std::vector<std::int64_t> row_starts_;
   Tensor<float> rows_;  // (S, C), the encoder's end
 };
 
 EditedDecoding::EditedDecoding(const Transformer& model, std::span<const std::int32_t> source,
                                Editor& editor)
-    : model_(model), editor_(editor), row_starts_{0, std::ssize(source)} {
+    : model_(model), editor_(editor) {
   const std::int64_t positions = std::ssize(source);
   StackActivations activations(model.architecture().encoder(), 1, positions, Keep::one_block);
   stack_forward(model.stack(StackSite::encoder), {source.data(), Shape{1, positions}},
-                {.positions = positions, .site = StackSite::encoder, .editor = &editor},
+                {.sequences = {1, positions}, .site = StackSite::encoder, .editor = &editor},
                 activations);
   rows_ = Tensor<float>(activations.final_norm().shape());
   std::ranges::copy(activations.final_norm().span(), rows_.data());
@@ -57,21 +56,18 @@ EditedDecoding::EditedDecoding(const Transformer& model, std::span<const std::in
 void EditedDecoding::decode(std::span<const std::int32_t> tokens, KeyValueCache& cache,
                             StackActivations& activations, View<float> logits) const {
   const std::int64_t hypotheses = std::ssize(tokens);
-  activations.resize(hypotheses, 1, row_starts_.back());
+  activations.resize(hypotheses, 1, rows_.shape()[0]);
   const std::vector<std::int64_t> sources(tokens.size(), 0);
-  const CrossMemory memory{.rows = rows_, .row_starts = row_starts_, .sources = sources};
-  const Pass pass{.batch = hypotheses,
-                  .positions = 1,
-                  .first_position = cache.length(),
-                  .cache = &cache,
-                  .projected_as = kernels::decoding_step,
+  const CrossMemory memory{.rows = rows_, .texts = {1, rows_.shape()[0]}, .sources = sources};
+  const Pass pass{.sequences = Sequences::next_of(cache),
+                  .length = kernels::decoding_step,
                   .memory = &memory,
                   .site = StackSite::decoder,
                   .editor = &editor_};
   stack_forward(model_.stack(StackSite::decoder), {tokens.data(), Shape{hypotheses, 1}}, pass,
                 activations);
   unembed(model_.stack(StackSite::decoder), activations.unembedding_in(), logits,
-          pass.projected_positions());
+          pass.arithmetic_length());
 }
 
 // Logits of a step stay in the cache of the processor, or near it: 16 MiB.

@@ -92,14 +92,11 @@ void Session::check_tokens(std::span<const std::int32_t> tokens) const {
 }
 
 void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
-                   const StackActivations& activations, std::int64_t projected_as) {
+                   const StackActivations& activations, std::int64_t arithmetic_length) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
-               {.batch = 1,
-                .positions = count,
-                .first_position = length(),
-                .cache = &cache_,
-                .projected_as = projected_as,
+               {.sequences = Sequences::next_of(cache_, count),
+                .length = arithmetic_length,
                 .text_length = text_length_,
                 .probe = probe,
                 .editor = editor_},
@@ -108,9 +105,9 @@ void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
 }
 
 std::span<const float> Session::read_one(std::int32_t token, Probe* probe,
-                                         std::int64_t projected_as) {
-  read({&token, 1}, probe, step_, projected_as);
-  gpt_.project(step_.final_norm(), logits_, projected_as);
+                                         std::int64_t arithmetic_length) {
+  read({&token, 1}, probe, step_, arithmetic_length);
+  gpt_.project(step_.final_norm(), logits_, arithmetic_length);
   return logits_.span();
 }
 
@@ -136,10 +133,9 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
   std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
   const StackActivations activations(gpt_.specification(), 1, count, Keep::one_block);
-  gpt_.forward(
-      View<const std::int32_t>(tokens.data(), {1, count}),
-      {.batch = 1, .positions = count, .cache = cache.get(), .probe = probe, .editor = editor_},
-      activations);
+  gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+               {.sequences = Sequences::next_of(*cache, count), .probe = probe, .editor = editor_},
+               activations);
   gpt_.project(activations.final_norm().slice(0, count - 1, count),
                View<float>(logits.data(), {1, gpt_.specification().vocabulary_size}));
   if (free == caches_.end()) {
@@ -192,7 +188,6 @@ View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) 
   require(rows > 0, ErrorCode::invalid_argument, "a step needs at least one sequence");
   check_probe(probe);
   std::vector<KeyValueCache*> caches;
-  std::vector<std::int64_t> lengths;
   for (const Step& step : steps) {
     KeyValueCache& cache = cache_of(step.sequence);
     check_token(step.token, step.sequence);
@@ -201,18 +196,12 @@ View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) 
     require(std::find(caches.begin(), caches.end(), &cache) == caches.end(),
             ErrorCode::invalid_argument, "sequence {} is repeated in one step", step.sequence);
     caches.push_back(&cache);
-    lengths.push_back(cache.length());
   }
   make_room(rows);
   tokens_.clear();
   for (const Step& step : steps) tokens_.push_back(step.token);
   gpt_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
-               {.batch = rows,
-                .positions = 1,
-                .caches = caches,
-                .first_positions = lengths,
-                .probe = probe,
-                .editor = editor_},
+               {.sequences = Sequences::next_of(caches), .probe = probe, .editor = editor_},
                *activations_);
   gpt_.project(activations_->final_norm(), logits_, kernels::decoding_step);
   return logits_.view();

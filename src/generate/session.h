@@ -59,11 +59,11 @@ class Session {
 
  private:
   void check_tokens(std::span<const std::int32_t> tokens) const;
-  // `projected_as`: of Pass.
+  // `arithmetic_length`: Pass::length.
   void read(std::span<const std::int32_t> tokens, Probe* probe, const StackActivations& activations,
-            std::int64_t projected_as);
+            std::int64_t arithmetic_length);
   // Reads one token and projects it.
-  std::span<const float> read_one(std::int32_t token, Probe* probe, std::int64_t projected_as);
+  std::span<const float> read_one(std::int32_t token, Probe* probe, std::int64_t arithmetic_length);
 
   // Activations for `positions` new positions, kept for reuse: touching new memory is slow.
   const StackActivations& activations_for(std::int64_t positions);

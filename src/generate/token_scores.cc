@@ -63,7 +63,7 @@ ScoredText score_text(const Transformer& gpt, std::span<const std::int32_t> toke
   Tensor<std::int32_t> padded(Shape{batch, positions});
   std::ranges::copy(tokens, padded.span().begin());
   const StackActivations activations(gpt.specification(), batch, positions, Keep::one_block);
-  gpt.forward(padded, {.batch = batch, .positions = positions}, activations);
+  gpt.forward(padded, {.sequences = {batch, positions}}, activations);
   // 2: logits and losses, chunk by chunk
   const View<float> states = activations.final_norm();  // (N, C)
   const std::int64_t chunk_rows = std::min(rows_at_once, states.extent(0));

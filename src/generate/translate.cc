@@ -111,11 +111,12 @@ Tensor<float> cross_attention(const Transformer& model, std::span<const std::int
   const StackActivations encoder(architecture.encoder(), 1, from, Keep::one_block);
   const StackActivations decoder(architecture.decoder(), 1, to, Keep::one_block, from);
   CrossPatterns patterns(architecture.decoder(), to, from);
-  model.forward(
-      {{source.data(), Shape{1, from}}, {.positions = from, .site = StackSite::encoder}, encoder},
-      {{read.data(), Shape{1, to}},
-       {.positions = to, .site = StackSite::decoder, .probe = &patterns},
-       decoder});
+  model.forward({{source.data(), Shape{1, from}},
+                 {.sequences = {1, from}, .site = StackSite::encoder},
+                 encoder},
+                {{read.data(), Shape{1, to}},
+                 {.sequences = {1, to}, .site = StackSite::decoder, .probe = &patterns},
+                 decoder});
   return patterns.take();
 }
 

@@ -8,9 +8,9 @@ namespace heed::kernels::checks {
 
 template <class T>
 void whole_memory(const AttentionInput<T>& input) {
-  require(input.ahead == 0, ErrorCode::invalid_argument,
+  require(input.query_offset == 0, ErrorCode::invalid_argument,
           "summaries of queries {} positions behind the memory: expected a whole memory",
-          input.ahead);
+          input.query_offset);
 }
 
 template <class T>

@@ -220,8 +220,8 @@ void position_bias(const Input& input, const Shape& query, std::int64_t memory) 
 
 // A quantised cache holds all that its queries attend to.
 template <class Input>
-std::int64_t ahead_of(const Input& input) {
-  if constexpr (requires { input.ahead; }) return input.ahead;
+std::int64_t query_offset_of(const Input& input) {
+  if constexpr (requires { input.query_offset; }) return input.query_offset;
   return 0;
 }
 
@@ -236,13 +236,14 @@ void attention_options(const Input& input, const Shape& query, std::int64_t memo
   require(query[3] > 0 && memory > 0, ErrorCode::invalid_argument,
           "query has shape {} and the memory {} rows: attention needs a memory and a head size",
           query, memory);
-  const std::int64_t ahead = ahead_of(input);
-  require(ahead == 0 || (ahead > 0 && input.mask == Mask::causal && !input.position_bias.present()),
-          ErrorCode::invalid_argument,
-          "queries {} positions behind the memory: expected 0 or, with a causal mask and without "
-          "position bias, a positive number",
-          ahead);
-  require(input.mask == Mask::full || query[1] <= memory + ahead, ErrorCode::invalid_argument,
+  const std::int64_t offset = query_offset_of(input);
+  require(
+      offset == 0 || (offset > 0 && input.mask == Mask::causal && !input.position_bias.present()),
+      ErrorCode::invalid_argument,
+      "queries {} positions behind the memory: expected 0 or, with a causal mask and without "
+      "position bias, a positive number",
+      offset);
+  require(input.mask == Mask::full || query[1] <= memory + offset, ErrorCode::invalid_argument,
           "causal attention of {} queries needs a memory at least as long, not {}", query[1],
           memory);
   require(input.window == 0 || (input.window > 0 && input.mask == Mask::causal),

@@ -1,6 +1,7 @@
 // Attention of a pass to its own keys and values, or to those in caches.
+#include "base/error.h"
 #include "base/threads.h"
-#include "kernels/kernels.h"
+#include "kernels/attention_sequences.h"
 #include "model/cache.h"
 #include "model/edited_points.h"
 #include "model/ring_attention.h"
@@ -22,139 +23,175 @@ kernels::Precision attention_precision(const LinearWeights& query, std::int64_t 
   return has_bf16_weights && positions >= long_prompt ? kernels::Precision::bf16 : query.precision;
 }
 
-// What one call of the kernel reads: keys and values in f32, or the rows of a quantised cache.
-struct Operands {
-  kernels::AttentionInput<float> input;
-  kernels::ConstQuantisedRows keys{};
-  kernels::ConstQuantisedRows values{};
-  bool is_quantised = false;
+using kernels::SequenceAttention;
 
-  // The first `positions` of a layer of a cache.
-  void read(const KeyValueCache& cache, std::int64_t layer, std::int64_t positions) {
-    if (cache.type() == CacheType::f32) {
-      input.key = cache.keys(layer, positions);
-      input.value = cache.values(layer, positions);
+// Sequences [begin, end) of a pass that one call of the kernel takes: of one length, and of one
+// memory.
+struct SequenceGroup {
+  std::int64_t begin;
+  std::int64_t end;
+
+  std::int64_t count() const { return end - begin; }
+};
+
+// The rows of sequences in views of all rows of a pass: (B, T, …), or (1, N, …) where lengths
+// differ.
+template <class T>
+View<T> rows_of(const Sequences& sequences, const SequenceGroup& group, View<T> rows) {
+  if (!sequences.is_ragged()) return rows.slice(0, group.begin, group.end);
+  return rows.slice(1, sequences[group.begin].row_begin, sequences[group.end - 1].row_end);
+}
+
+// The same of log-sum-exps, (B, H, T), or N·H numbers, sequence by sequence.
+template <class T>
+View<T> log_sums_of(const Sequences& sequences, const SequenceGroup& group, View<T> log_sum_exp) {
+  if (!sequences.is_ragged()) return log_sum_exp.slice(0, group.begin, group.end);
+  const Sequence& one = sequences[group.begin];
+  const std::int64_t heads = log_sum_exp.size() / sequences.rows();
+  return log_sum_exp.reshape({log_sum_exp.size()})
+      .slice(0, one.row_begin * heads, one.row_end * heads)
+      .reshape({1, heads, one.length()});
+}
+
+// What the sequences of a pass attend to, and which of them attend together.
+class AttendedMemory {
+ public:
+  AttendedMemory(const LayerPass& at, AttentionKind kind)
+      : pass_(at.pass), layer_(at.layer), is_self_(kind == AttentionKind::self) {
+    const Sequences& sequences = pass_.sequences;
+    if (is_self_ && sequences.attend_together()) {
+      groups_.push_back({0, sequences.count()});
+      return;
+    }
+    for (std::int64_t b = 0; b < sequences.count(); ++b) {
+      if (b > 0 && shares_source_with_previous(b)) {
+        groups_.back().end = b + 1;
+      } else {
+        groups_.push_back({b, b + 1});
+      }
+    }
+  }
+
+  const std::vector<SequenceGroup>& groups() const { return groups_; }
+
+  // Keys or values of what a group attends to, in a view of those of all rows.
+  template <class T>
+  View<T> rows(const SequenceGroup& group, View<T> all) const {
+    return is_self_ ? rows_of(pass_.sequences, group, all)
+                    : all.slice(1, source(group).row_begin, source(group).row_end);
+  }
+
+  // `input` for a group.
+  SequenceAttention attention(const SequenceGroup& group,
+                              const kernels::AttentionInput<float>& input) const {
+    SequenceAttention own{.input = input};
+    own.input.query = rows_of(pass_.sequences, group, input.query);
+    if (pass_.sequences.is_ragged()) {
+      own.input.positions = own.input.query.extent(1);
+      own.input.dropout = of_sequence(input.dropout, pass_.dropout.first_sequence + group.begin);
+    }
+    const Sequence& memory = is_self_ ? pass_.sequences[group.begin] : source(group);
+    if (memory.cache == nullptr) {
+      own.input.key = rows(group, input.key);
+      own.input.value = rows(group, input.value);
     } else {
-      is_quantised = true;
-      keys = cache.quantised_keys(layer, positions);
-      values = cache.quantised_values(layer, positions);
+      read(*memory.cache, memory.first_position + memory.length(), own);
+    }
+    if (!is_self_ && group.count() > 1) broadcast(group.count(), own);
+    return own;
+  }
+
+ private:
+  const Sequence& source(const SequenceGroup& group) const {
+    return pass_.memory->texts[pass_.memory->source(group.begin)];
+  }
+
+  bool shares_source_with_previous(std::int64_t b) const {
+    return !is_self_ && !pass_.sequences.is_ragged() &&
+           pass_.memory->source(b) == pass_.memory->source(b - 1);
+  }
+
+  // The first `positions` of a cache.
+  void read(const KeyValueCache& cache, std::int64_t positions, SequenceAttention& own) const {
+    if (cache.type() == CacheType::f32) {
+      own.input.key = cache.keys(layer_, positions);
+      own.input.value = cache.values(layer_, positions);
+    } else {
+      own.quantised_key = cache.quantised_keys(layer_, positions);
+      own.quantised_value = cache.quantised_values(layer_, positions);
     }
   }
 
   // One source for `batch` sequences: a dimension of stride 0.
-  void broadcast(std::int64_t batch) {
+  static void broadcast(std::int64_t batch, SequenceAttention& own) {
     const auto repeat = [batch](auto& view) { view = repeated(view, batch); };
-    if (!is_quantised) {
-      repeat(input.key);
-      return repeat(input.value);
+    if (!own.is_quantised()) {
+      repeat(own.input.key);
+      return repeat(own.input.value);
     }
-    for (kernels::ConstQuantisedRows* rows : {&keys, &values}) {
+    for (kernels::ConstQuantisedRows* rows : {&own.quantised_key, &own.quantised_value}) {
       repeat(rows->rows);
       if (rows->scales.present()) repeat(rows->scales);
     }
   }
+
+  const Pass& pass_;
+  std::int64_t layer_;
+  bool is_self_;
+  std::vector<SequenceGroup> groups_;
 };
 
-// The only call of attention's kernels, for both kinds of memory.
-void run_kernel(const Operands& operands, View<float> mixed, View<float> log_sum_exp) {
-  const kernels::AttentionInput<float>& input = operands.input;
-  if (!operands.is_quantised) return kernels::attention_forward(input, mixed, log_sum_exp);
-  kernels::attention_forward(kernels::QuantisedCacheAttention{.query = input.query,
-                                                              .key = operands.keys,
-                                                              .value = operands.values,
-                                                              .mask = input.mask,
-                                                              .scale = input.scale,
-                                                              .window = input.window,
-                                                              .soft_cap = input.soft_cap,
-                                                              .positions = input.positions,
-                                                              .position_bias = input.position_bias},
-                             mixed, log_sum_exp);
+// The parts of a pass, as one call of the kernel takes them.
+std::vector<SequenceAttention> attention_of(const LayerPass& at, const AttendedMemory& memory,
+                                            const kernels::AttentionInput<float>& input,
+                                            View<float> mixed, View<float> log_sum_exp) {
+  std::vector<SequenceAttention> sequences;
+  for (const SequenceGroup& group : memory.groups()) {
+    SequenceAttention own = memory.attention(group, input);
+    own.out = rows_of(at.pass.sequences, group, mixed);
+    own.log_sum_exp = log_sums_of(at.pass.sequences, group, log_sum_exp);
+    sequences.push_back(std::move(own));
+  }
+  return sequences;
 }
 
-// `input` with the dequantised rows of a cache, as attention read them.
+// The input of a group with the dequantised rows of its cache, as attention read them.
 struct Restored {
   Tensor<float> keys;
   Tensor<float> values;
   kernels::AttentionInput<float> input;
 
-  explicit Restored(const Operands& operands) : input(operands.input) {
-    const Shape& rows = operands.keys.rows.shape();
+  explicit Restored(const SequenceAttention& sequence) : input(sequence.input) {
+    const Shape& rows = sequence.quantised_key.rows.shape();
     const Shape shape{rows[0], rows[1], rows[2], input.query.extent(3)};
     keys = Tensor<float>(shape);
     values = Tensor<float>(shape);
-    kernels::dequantise_rows(operands.keys, keys);
-    kernels::dequantise_rows(operands.values, values);
+    kernels::dequantise_rows(sequence.quantised_key, keys);
+    kernels::dequantise_rows(sequence.quantised_value, values);
     input.key = keys;
     input.value = values;
     input.precision = kernels::Precision::f32;
   }
 };
 
-void attend_to(const LayerPass& at, const Pass& pass, const AttentionPoints& points,
-               const Operands& operands, View<float> mixed, View<float> log_sum_exp) {
-  run_kernel(operands, mixed, log_sum_exp);
-  if (pass.probe == nullptr && pass.editor == nullptr) return;
-  const auto show = [&](const kernels::AttentionInput<float>& input) {
-    edit_attention(pass, at.layer, points, input, log_sum_exp, mixed);
-    observe_attention(pass, at.layer, points, input, log_sum_exp);
+const AttentionPoints& points_of(AttentionKind kind) {
+  return kind == AttentionKind::self ? self_attention_points : cross_attention_points;
+}
+
+// Edits what a group attended to and, where it is the whole pass, shows it: several groups have no
+// common shape.
+void visit_attention(const LayerPass& at, AttentionKind kind, const SequenceGroup& group,
+                     const SequenceAttention& sequence) {
+  Pass pass = at.pass;
+  pass.first_sequence += group.begin;
+  if (group.count() < pass.sequences.count()) pass.probe = nullptr;
+  const AttentionPoints& points = points_of(kind);
+  const auto visit = [&](const kernels::AttentionInput<float>& input) {
+    edit_attention(pass, at.layer, points, input, sequence.log_sum_exp, sequence.out);
+    observe_attention(pass, at.layer, points, input, sequence.log_sum_exp);
   };
-  if (operands.is_quantised) return show(Restored(operands).input);
-  show(operands.input);
-}
-
-void attend_once(const LayerPass& at, const Pass& pass, const kernels::AttentionInput<float>& input,
-                 View<float> mixed, View<float> log_sum_exp) {
-  Operands operands{.input = input};
-  if (pass.cache != nullptr) {
-    operands.read(*pass.cache, at.layer, pass.first_position + pass.positions);
-  }
-  attend_to(at, pass, self_attention_points, operands, mixed, log_sum_exp);
-}
-
-// The part of a ragged pass that is sequence b.
-Pass pass_of_sequence(const Pass& pass, std::int64_t b) {
-  return {.batch = 1,
-          .positions = pass.positions,
-          .first_position = pass.first_positions[static_cast<std::size_t>(b)],
-          .cache = pass.caches[static_cast<std::size_t>(b)],
-          .site = pass.site,
-          .editor = pass.editor,
-          .first_sequence = b};
-}
-
-// Rows [starts[b], starts[b + 1]) of (1, N, H, D), or of the numbers (N·H) of log_sum_exp as
-// (1, H, T).
-template <class T>
-View<T> rows_of(View<T> heads, std::span<const std::int64_t> starts, std::int64_t b) {
-  const auto at = static_cast<std::size_t>(b);
-  return heads.slice(1, starts[at], starts[at + 1]);
-}
-template <class T>
-View<T> log_sums_of(View<T> log_sum_exp, std::int64_t heads, std::span<const std::int64_t> starts,
-                    std::int64_t b) {
-  const auto at = static_cast<std::size_t>(b);
-  return log_sum_exp.reshape({log_sum_exp.size()})
-      .slice(0, starts[at] * heads, starts[at + 1] * heads)
-      .reshape({1, heads, starts[at + 1] - starts[at]});
-}
-
-// Attention of sequence b of a ragged pass, which has a number in the whole batch, to itself, or to
-// its source.
-kernels::AttentionInput<float> input_of_sequence(const kernels::AttentionInput<float>& input,
-                                                 std::span<const std::int64_t> query_starts,
-                                                 std::span<const std::int64_t> key_starts,
-                                                 std::int64_t b, std::int64_t number) {
-  kernels::AttentionInput<float> own = input;
-  own.query = rows_of(input.query, query_starts, b);
-  own.key = rows_of(input.key, key_starts, b);
-  own.value = rows_of(input.value, key_starts, b);
-  own.positions = own.query.extent(1);
-  own.dropout = of_sequence(input.dropout, number);
-  return own;
-}
-
-std::span<const std::int64_t> key_starts(const Pass& pass, AttentionKind kind) {
-  return kind == AttentionKind::self ? pass.row_starts : pass.memory->row_starts;
+  if (sequence.is_quantised()) return visit(Restored(sequence).input);
+  visit(sequence.input);
 }
 
 }  // namespace
@@ -172,7 +209,7 @@ kernels::AttentionInput<float> attention_input(const LayerPass& at, AttentionKin
           .dropout = at.pass.dropout.at(
               is_self ? DropoutPoint::pattern : DropoutPoint::cross_pattern, at.layer,
               at.stack.attention_dropout, at.stack.heads() * at.pass.sequence_positions()),
-          .precision = attention_precision(query, at.pass.sequence_positions()),
+          .precision = attention_precision(query, at.pass.arithmetic_length()),
           .window = attention.window(at.layer),
           .soft_cap = attention.soft_cap,
           .positions = at.pass.sequence_positions(),
@@ -180,113 +217,69 @@ kernels::AttentionInput<float> attention_input(const LayerPass& at, AttentionKin
 }
 
 void store(const LayerPass& at, const Heads<const float>& heads) {
-  const Pass& pass = at.pass;
-  if (pass.cache != nullptr) pass.cache->store(at.layer, heads.key, heads.value);
-  // One thread per sequence.
-  parallel_items(std::ssize(pass.caches), [&](std::int64_t b) {
-    pass.caches[static_cast<std::size_t>(b)]->store(at.layer, heads.key.slice(0, b, b + 1),
-                                                    heads.value.slice(0, b, b + 1));
+  const Sequences& sequences = at.pass.sequences;
+  if (!sequences.have_caches()) return;
+  if (sequences.attend_together()) {
+    return sequences[0].cache->store(at.layer, heads.key, heads.value);
+  }
+  parallel_items(sequences.count(), [&](std::int64_t b) {
+    sequences[b].cache->store(at.layer, rows_of(sequences, {b, b + 1}, heads.key),
+                              rows_of(sequences, {b, b + 1}, heads.value));
   });
 }
 
-void attend(const LayerPass& at, const kernels::AttentionInput<float>& input, View<float> mixed,
-            View<float> log_sum_exp) {
+void attend(const LayerPass& at, AttentionKind kind, const kernels::AttentionInput<float>& input,
+            View<float> mixed, View<float> log_sum_exp) {
   if (at.pass.ring != nullptr) return attend_around_ring(at, input, mixed, log_sum_exp);
-  if (at.pass.is_ragged()) {
-    return attend_rows(at, AttentionKind::self, input, mixed, log_sum_exp);
+  const AttendedMemory memory(at, kind);
+  const auto sequences = attention_of(at, memory, input, mixed, log_sum_exp);
+  kernels::attention_forward(sequences);
+  if (at.pass.probe == nullptr && at.pass.editor == nullptr) return;
+  for (std::size_t group = 0; group < sequences.size(); ++group) {
+    visit_attention(at, kind, memory.groups()[group], sequences[group]);
   }
-  if (at.pass.caches.empty()) return attend_once(at, at.pass, input, mixed, log_sum_exp);
-  // Sequences of different lengths, each with its own cache; one thread per sequence.
-  parallel_items(at.pass.batch, [&](std::int64_t b) {
-    const auto of_one = [b](const auto& view) { return view.slice(0, b, b + 1); };
-    kernels::AttentionInput<float> own = input;
-    own.query = of_one(input.query);
-    own.key = of_one(input.key);
-    own.value = of_one(input.value);
-    attend_once(at, pass_of_sequence(at.pass, b), own, of_one(mixed), of_one(log_sum_exp));
-  });
 }
 
-void attend_across(const LayerPass& at, const kernels::AttentionInput<float>& input,
-                   View<float> mixed, View<float> log_sum_exp) {
+void attend_backward(const LayerPass& at, AttentionKind kind,
+                     const kernels::AttentionInput<float>& input, View<const float> mixed,
+                     View<const float> log_sum_exp, View<const float> d_mixed,
+                     const kernels::AttentionGradients<float>& gradients) {
   const Pass& pass = at.pass;
-  if (pass.is_ragged()) return attend_rows(at, AttentionKind::cross, input, mixed, log_sum_exp);
-  const CrossMemory& memory = *pass.memory;
-  // Sequences of one source stand side by side: [begins[run], begins[run + 1]).
-  std::vector<std::int64_t> begins;
-  for (std::int64_t b = 0; b < pass.batch; ++b) {
-    if (b == 0 || memory.source(b) != memory.source(b - 1)) begins.push_back(b);
+  if (pass.ring != nullptr) {
+    return attend_around_ring_backward(at, input, mixed, log_sum_exp, d_mixed, gradients);
   }
-  begins.push_back(pass.batch);
-  parallel_items(std::ssize(begins) - 1, [&](std::int64_t run) {
-    const std::int64_t first = begins[static_cast<std::size_t>(run)];
-    const std::int64_t last = begins[static_cast<std::size_t>(run) + 1];
-    const std::size_t source = memory.source(first);
-    Operands operands{.input = input};
-    operands.input.query = input.query.slice(0, first, last);
-    if (memory.caches.empty()) {
-      const auto index = static_cast<std::int64_t>(source);
-      operands.input.key = rows_of(input.key, memory.row_starts, index);
-      operands.input.value = rows_of(input.value, memory.row_starts, index);
-    } else {
-      operands.read(*memory.caches[source], at.layer, memory.caches[source]->length());
-    }
-    if (last - first > 1) operands.broadcast(last - first);
-    Pass own = pass;
-    own.first_sequence = pass.first_sequence + first;
-    attend_to(at, own, cross_attention_points, operands, mixed.slice(0, first, last),
-              log_sum_exp.slice(0, first, last));
-  });
-}
-
-void attend_rows(const LayerPass& at, AttentionKind kind,
-                 const kernels::AttentionInput<float>& input, View<float> mixed,
-                 View<float> log_sum_exp) {
-  const Pass& pass = at.pass;
-  const auto queries = pass.row_starts, keys = key_starts(pass, kind);
-  const std::int64_t first = pass.dropout.first_sequence;
-  parallel_items(pass.batch, [&](std::int64_t b) {
-    kernels::attention_forward(input_of_sequence(input, queries, keys, b, first + b),
-                               rows_of(mixed, queries, b),
-                               log_sums_of(log_sum_exp, input.query.extent(2), queries, b));
-  });
-}
-
-void attend_rows_backward(const LayerPass& at, AttentionKind kind,
-                          const kernels::AttentionInput<float>& input, View<const float> mixed,
-                          View<const float> log_sum_exp, View<const float> d_mixed,
-                          const kernels::AttentionGradients<float>& gradients) {
-  const Pass& pass = at.pass;
-  const auto queries = pass.row_starts, keys = key_starts(pass, kind);
-  const std::int64_t first = pass.dropout.first_sequence;
-  const auto backward = [&](std::int64_t b) {
-    kernels::attention_backward(
-        input_of_sequence(input, queries, keys, b, first + b), rows_of(mixed, queries, b),
-        log_sums_of(log_sum_exp, input.query.extent(2), queries, b), rows_of(d_mixed, queries, b),
-        {.query = rows_of(gradients.query, queries, b),
-         .key = rows_of(gradients.key, keys, b),
-         .value = rows_of(gradients.value, keys, b),
-         .position_bias = gradients.position_bias});
-  };
-  if (!gradients.position_bias.present()) return parallel_items(pass.batch, backward);
-  for (std::int64_t b = 0; b < pass.batch; ++b) backward(b);  // all add to one table
+  require(kind == AttentionKind::self || pass.memory->sources.empty(), ErrorCode::unsupported,
+          "backward of cross-attention in which sequences share a source: expected one each");
+  const AttendedMemory memory(at, kind);
+  std::vector<kernels::SequenceAttentionBackward> sequences;
+  for (const SequenceGroup& group : memory.groups()) {
+    sequences.push_back({.input = memory.attention(group, input).input,
+                         .out = rows_of(pass.sequences, group, mixed),
+                         .log_sum_exp = log_sums_of(pass.sequences, group, log_sum_exp),
+                         .d_out = rows_of(pass.sequences, group, d_mixed),
+                         .gradients = {.query = rows_of(pass.sequences, group, gradients.query),
+                                       .key = memory.rows(group, gradients.key),
+                                       .value = memory.rows(group, gradients.value),
+                                       .position_bias = gradients.position_bias}});
+  }
+  if (sequences.size() == 1) {
+    const kernels::SequenceAttentionBackward& all = sequences.front();
+    observe_attention_gradients(pass, at.layer, points_of(kind), all.input, all.log_sum_exp,
+                                all.d_out);
+  }
+  kernels::attention_backward(sequences);
 }
 
 View<const float> unedited_mixed_values(const LayerPass& at, AttentionKind kind,
                                         const kernels::AttentionInput<float>& input,
                                         View<const float> mixed_values, Tensor<float>& again) {
-  const PointKind point =
-      kind == AttentionKind::self ? PointKind::mixed_values : PointKind::cross_mixed_values;
-  if (!at.pass.edits(at.pass.point(point, at.layer))) return mixed_values;
+  if (!at.pass.edits(at.pass.point(points_of(kind).mixed_values, at.layer))) return mixed_values;
   again = Tensor<float>(mixed_values.shape());
   const Shape& heads = input.query.shape();  // (B, T, H, D)
   Tensor<float> log_sum_exp(Shape{heads[0], heads[2], heads[1]});
-  const View<float> mixed = again.view().reshape(heads);
-  if (at.pass.is_ragged()) {
-    attend_rows(at, kind, input, mixed, log_sum_exp);
-  } else {
-    kernels::attention_forward(input, mixed, log_sum_exp);
-  }
+  const AttendedMemory memory(at, kind);
+  kernels::attention_forward(
+      attention_of(at, memory, input, again.view().reshape(heads), log_sum_exp));
   return again;
 }
 

@@ -3,7 +3,6 @@
 #include "kernels/kernels.h"
 #include "model/block.h"
 #include "model/head_points.h"
-#include "model/ring_attention.h"
 
 namespace heed {
 namespace {
@@ -20,7 +19,8 @@ void self_attention_forward(const LayerPass& at, const BlockActivations& block) 
   const AttentionActivations& saved = block.attention;
   const Pass& pass = at.pass;
 
-  // 1. QKV projection: (N, C) -> (N, A + 2K)
+  // 1. each token asks (query), offers (key) and carries (value), in one product:
+  //    (N, C) -> (N, A + 2K)
   project(pass, attention_stream(at.stack, block), at.parameters.query_key_value,
           saved.query_key_value);
   edit_head_inputs(at, block.residual_pre, saved.query_key_value);
@@ -29,18 +29,21 @@ void self_attention_forward(const LayerPass& at, const BlockActivations& block) 
   pass.visit(PointKind::key, at.layer, projected.key);
   pass.visit(PointKind::value, at.layer, projected.value);
 
-  // 2. queries and keys of their position
+  // 2. queries and keys turn by their positions, so that a product of two knows their distance
   position(at, saved);
   visit_positioned(at, saved);
 
-  // 3. softmax(query·keyᵀ·scale)·value, head by head: (B, T, H, D)
+  // 3. each head weighs the values that its queries see: softmax(query·keyᵀ·scale)·value,
+  //    (B, T, H, D)
   const Heads<const float> heads = attention_heads(at.attention(), pass.view_batch(), saved);
   const auto mixed = concatenated_heads(at, saved.mixed_values);
   store(at, heads);
-  attend(at, attention_input(at, AttentionKind::self, heads), mixed, saved.log_sum_exp);
+  attend(at, AttentionKind::self, attention_input(at, AttentionKind::self, heads), mixed,
+         saved.log_sum_exp);
   pass.visit(PointKind::mixed_values, at.layer, mixed);
 
-  // 4. heads concatenated and projected back to the stream: (N, A) -> (N, C)
+  // 4. what the heads found, side by side, is written in the language of the stream:
+  //    (N, A) -> (N, C)
   project(pass, saved.mixed_values, at.parameters.projection, block.branch_out);
   edit_head_results(at, saved.mixed_values, block.branch_out);
   observe_head_results(at, saved.mixed_values);
@@ -74,16 +77,7 @@ void self_attention_backward(const LayerPass& at, const BlockGradients& gradient
                                                       .key = d_heads.key,
                                                       .value = d_heads.value,
                                                       .position_bias = gradients.position_bias};
-  if (pass.ring != nullptr) {
-    attend_around_ring_backward(at, input, mixed, saved.log_sum_exp, d_mixed, d_attended);
-  } else if (pass.is_ragged()) {
-    attend_rows_backward(at, AttentionKind::self, input, mixed, saved.log_sum_exp, d_mixed,
-                         d_attended);
-  } else {
-    observe_attention_gradients(pass, at.layer, self_attention_points, input, saved.log_sum_exp,
-                                d_mixed);
-    kernels::attention_backward(input, mixed, saved.log_sum_exp, d_mixed, d_attended);
-  }
+  attend_backward(at, AttentionKind::self, input, mixed, saved.log_sum_exp, d_mixed, d_attended);
 
   // 2. queries and keys of their position
   if (at.attention().changes_query_and_key()) {

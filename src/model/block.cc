@@ -12,8 +12,8 @@
 namespace heed {
 namespace {
 
-// One of the two or three branches of a block: sum = added_to + branch(read()), with a norm of
-// what it reads or of the sum.
+// One of the two or three branches of a block: sum = added_to + branch(branch_input), with a norm
+// of what it reads or of the sum.
 struct Branch {
   View<float> stream;    // (N, C), before the branch
   View<float> added_to;  // (N, C): the stream, but for the second of two parallel branches
@@ -69,7 +69,7 @@ Branch feed_forward_branch(const LayerPass& at, const BlockActivations& saved) {
 }
 
 // What the branch reads: the norm of the stream, or the stream.
-View<float> read(const LayerPass& at, const Branch& branch) {
+View<float> branch_input(const LayerPass& at, const Branch& branch) {
   return at.stack.is_post_norm() ? branch.stream : branch.norm;
 }
 
@@ -78,12 +78,12 @@ void normalise_branch(const LayerPass& at, const Branch& branch, View<const floa
                {branch.norm_weights, branch.norm_saved, branch.norm});
 }
 
-void begin(const LayerPass& at, const Branch& branch) {
+void norm_before(const LayerPass& at, const Branch& branch) {
   if (!at.stack.is_post_norm()) normalise_branch(at, branch, branch.stream);
 }
 
 // Adds the branch's output, `out`, to the stream.
-void end(const LayerPass& at, const Branch& branch, View<float> out) {
+void add_and_norm(const LayerPass& at, const Branch& branch, View<float> out) {
   drop(at, branch.dropout, out);
   at.pass.visit_rows(branch.out_point, at.layer, out);
   kernels::add(branch.added_to, out, branch.sum);
@@ -100,9 +100,11 @@ void normalise_branch_backward(const LayerPass& at, const Branch& branch, View<c
                 {x, branch.norm_saved, branch.norm_weights, d_out}, {d_x, gradients});
 }
 
-// From the gradient of what end() left, in buffers.residual, to that of the sum, in its place.
-void end_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
-                  const ActivationGradients& buffers) {
+// From the gradient of what add_and_norm() left, in buffers.residual, to that of the sum, in its
+// place.
+void add_and_norm_backward(const LayerPass& at, const Branch& branch,
+                           const NormWeightGradients& gradients,
+                           const ActivationGradients& buffers) {
   if (!at.stack.is_post_norm()) return;
   kernels::copy(buffers.residual, buffers.norm);
   kernels::fill(buffers.residual, 0.0F);
@@ -128,8 +130,9 @@ View<const float> out_gradient(const LayerPass& at, const Branch& branch,
 
 // Adds to buffers.residual the gradient of the stream through the branch, whose gradient of what it
 // read is in buffers.norm.
-void begin_backward(const LayerPass& at, const Branch& branch, const NormWeightGradients& gradients,
-                    const ActivationGradients& buffers) {
+void norm_before_backward(const LayerPass& at, const Branch& branch,
+                          const NormWeightGradients& gradients,
+                          const ActivationGradients& buffers) {
   if (at.stack.is_post_norm())
     return kernels::add(buffers.residual, buffers.norm, buffers.residual);
   normalise_branch_backward(at, branch, branch.stream, buffers.norm, buffers.residual, gradients);
@@ -147,24 +150,24 @@ void block_forward(const LayerPass& at, const BlockActivations& saved) {
   const Branch attention = attention_branch(at, saved);
   at.pass.visit_rows(PointKind::residual_pre, at.layer, saved.residual_pre);
   observe_head_inputs(at, saved.residual_pre);
-  begin(at, attention);
+  norm_before(at, attention);
   self_attention_forward(at, saved);
-  end(at, attention, saved.branch_out);
+  add_and_norm(at, attention, saved.branch_out);
 
   // 2. residual_cross = the stream + attention to an encoder's result
   if (at.stack.block.cross_attention) {
     const Branch cross = cross_branch(at, saved);
-    begin(at, cross);
+    norm_before(at, cross);
     cross_attention_forward(at, saved);
-    end(at, cross, saved.branch_out);
+    add_and_norm(at, cross, saved.branch_out);
   }
 
   // 3. residual_post = the stream + feed_forward(the stream); of residual_pre where the residual is
   //    parallel
   const Branch last = feed_forward_branch(at, saved);
-  begin(at, last);
-  feed_forward(at, read(at, last), saved.feed_forward, saved.branch_out);
-  end(at, last, saved.branch_out);
+  norm_before(at, last);
+  feed_forward(at, branch_input(at, last), saved.feed_forward, saved.branch_out);
+  add_and_norm(at, last, saved.branch_out);
   if (at.stack.is_post_norm()) {
     at.pass.visit_rows(PointKind::normalized_residual_post, at.layer, saved.output);
   }
@@ -178,7 +181,7 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
   if (at.stack.is_post_norm()) {
     at.pass.visit_gradient_rows(PointKind::normalized_residual_post, at.layer, buffers.residual);
   }
-  end_backward(at, last, gradients.norm_2, buffers);
+  add_and_norm_backward(at, last, gradients.norm_2, buffers);
   visit_sum_gradient(at, last, buffers.residual);
   View<float> d_mid = buffers.residual;
   if (at.stack.is_parallel()) {  // where feed-forward does not read residual_mid
@@ -186,36 +189,36 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
     d_mid = buffers.residual_mid;
   }
   feed_forward_backward(at, saved.feed_forward, gradients,
-                        {.x = read(at, last),
+                        {.x = branch_input(at, last),
                          .d_out = out_gradient(at, last, buffers, buffers.residual),
                          .d_neurons = buffers.neurons,
                          .d_linear = buffers.linear,
                          .d_x = buffers.norm});
-  begin_backward(at, last, gradients.norm_2, buffers);
+  norm_before_backward(at, last, gradients.norm_2, buffers);
 
   // 2. residual_cross
   if (at.stack.block.cross_attention) {
     const Branch cross = cross_branch(at, saved);
-    end_backward(at, cross, gradients.cross_norm, buffers);
+    add_and_norm_backward(at, cross, gradients.cross_norm, buffers);
     visit_sum_gradient(at, cross, buffers.residual);
     cross_attention_backward(at, gradients, saved.cross, buffers,
-                             {.x = read(at, cross),
+                             {.x = branch_input(at, cross),
                               .d_out = out_gradient(at, cross, buffers, buffers.residual),
                               .d_x = buffers.norm,
                               .d_memory = d_memory});
-    begin_backward(at, cross, gradients.cross_norm, buffers);
+    norm_before_backward(at, cross, gradients.cross_norm, buffers);
   }
 
   // 1. residual_mid
   const Branch attention = attention_branch(at, saved);
-  end_backward(at, attention, gradients.norm_1, buffers);
+  add_and_norm_backward(at, attention, gradients.norm_1, buffers);
   visit_sum_gradient(at, attention, d_mid);
   self_attention_backward(at, gradients, saved.attention, buffers,
-                          {.x = read(at, attention),
+                          {.x = branch_input(at, attention),
                            .d_out = out_gradient(at, attention, buffers, d_mid),
                            .d_x = buffers.norm});
   observe_head_input_gradients(at, saved, buffers.query_key_value);
-  begin_backward(at, attention, gradients.norm_1, buffers);
+  norm_before_backward(at, attention, gradients.norm_1, buffers);
   at.pass.visit_gradient_rows(PointKind::residual_pre, at.layer, buffers.residual);
 }
 

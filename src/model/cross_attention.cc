@@ -24,18 +24,17 @@ Heads<T> cross_heads(const LayerPass& at, View<T> query, View<T> key_value) {
   return heads;
 }
 
-// Of the rows of another sequence: which arithmetic they get, and the positions at which they are
+// Of the rows of the sources: which arithmetic they get, and the positions at which they are
 // edited, do not depend on this pass.
-Pass memory_pass(const Pass& pass) {
+Pass memory_pass(const Pass& pass, const CrossMemory& memory) {
   Pass of_memory = pass;
-  of_memory.projected_as = ragged_positions;
-  of_memory.first_position = 0;
-  of_memory.first_positions = {};
+  of_memory.sequences = memory.texts;
+  of_memory.length = ragged_positions;
   return of_memory;
 }
 
-void project_memory(const LayerPass& at, View<const float> rows, View<float> key_value) {
-  project(memory_pass(at.pass), rows, at.parameters.cross_key_value, key_value);
+void project_memory(const LayerPass& at, const CrossMemory& memory, View<float> key_value) {
+  project(memory_pass(at.pass, memory), memory.rows, at.parameters.cross_key_value, key_value);
 }
 
 template <class T>
@@ -53,20 +52,21 @@ void cross_attention_forward(const LayerPass& at, const BlockActivations& block)
 
   // 1. queries of this sequence: (N, C) -> (N, A); keys and values of the other: (M, C) -> (M, 2K)
   project(pass, cross_stream(at.stack, block), at.parameters.cross_query, saved.query);
-  const bool is_cached = !pass.memory->caches.empty();
+  const bool is_cached = pass.memory->texts.have_caches();
   const View<float> key_value = is_cached ? View<float>{} : saved.key_value;
-  if (!is_cached) project_memory(at, pass.memory->rows, key_value);
+  if (!is_cached) project_memory(at, *pass.memory, key_value);
   const Heads<float> heads = cross_heads(at, saved.query, key_value);
   pass.visit(PointKind::cross_query, at.layer, heads.query);
   if (!is_cached) {
-    const Pass of_memory = memory_pass(pass);
+    const Pass of_memory = memory_pass(pass, *pass.memory);
     of_memory.visit(PointKind::cross_key, at.layer, heads.key);
     of_memory.visit(PointKind::cross_value, at.layer, heads.value);
   }
 
   // 2. softmax(query·keyᵀ·scale)·value, head by head: (B, T, H, D)
   const View<float> mixed = mixed_heads(at, saved.mixed_values);
-  attend_across(at, attention_input(at, AttentionKind::cross, heads), mixed, saved.log_sum_exp);
+  attend(at, AttentionKind::cross, attention_input(at, AttentionKind::cross, heads), mixed,
+         saved.log_sum_exp);
   pass.visit(PointKind::cross_mixed_values, at.layer, mixed);
 
   // 3. heads concatenated and projected back to the stream: (N, A) -> (N, C)
@@ -76,14 +76,14 @@ void cross_attention_forward(const LayerPass& at, const BlockActivations& block)
 void store_memory(const LayerPass& at, const CrossMemory& memory) {
   const AttentionSpecification& cross = at.cross_attention();
   Tensor<float> key_value(Shape{memory.rows.extent(0), 2 * cross.key_value_width()});
-  project_memory(at, memory.rows, key_value);
+  project_memory(at, memory, key_value);
   const View<const float> rows = key_value;
-  for (std::size_t source = 0; source < memory.caches.size(); ++source) {
-    const auto own = rows.slice(0, memory.row_starts[source], memory.row_starts[source + 1]);
+  for (const Sequence& source : memory.texts) {
+    const auto own = rows.slice(0, source.row_begin, source.row_end);
     const auto part = [&](std::int64_t first) {
       return heads_of_sequences(own, first, cross.key_value_heads, cross.head_size, 1);
     };
-    memory.caches[source]->store(at.layer, part(0), part(cross.key_value_width()));
+    source.cache->store(at.layer, part(0), part(cross.key_value_width()));
   }
 }
 
@@ -106,18 +106,7 @@ void cross_attention_backward(const LayerPass& at, const BlockGradients& gradien
   pass.visit_gradient(PointKind::cross_mixed_values, at.layer, d_mixed);
   const kernels::AttentionGradients<float> d_attended{
       .query = d_heads.query, .key = d_heads.key, .value = d_heads.value};
-  if (pass.is_ragged()) {
-    attend_rows_backward(at, AttentionKind::cross, input, mixed, saved.log_sum_exp, d_mixed,
-                         d_attended);
-  } else {
-    require(pass.batch == 1, ErrorCode::unsupported,
-            "backward of cross-attention in a pass of {} sequences of one length: expected one, or "
-            "a ragged pass",
-            pass.batch);
-    observe_attention_gradients(pass, at.layer, cross_attention_points, input, saved.log_sum_exp,
-                                d_mixed);
-    kernels::attention_backward(input, mixed, saved.log_sum_exp, d_mixed, d_attended);
-  }
+  attend_backward(at, AttentionKind::cross, input, mixed, saved.log_sum_exp, d_mixed, d_attended);
   pass.visit_gradient(PointKind::cross_query, at.layer, d_heads.query);
   pass.visit_gradient(PointKind::cross_key, at.layer, d_heads.key);
   pass.visit_gradient(PointKind::cross_value, at.layer, d_heads.value);

@@ -86,9 +86,7 @@ void observe_norm(const Pass& pass, std::int64_t layer, const NormPoints& points
   const std::int64_t channels = x.extent(1);
   if (points.input && pass.wants(*points.input, layer)) {
     Tensor<float> edited;
-    pass.observe(*points.input, layer,
-                 norm_input(pass, layer, points, x, edited)
-                     .reshape({pass.view_batch(), pass.view_positions(), channels}));
+    pass.observe(*points.input, layer, pass.as_view(norm_input(pass, layer, points, x, edited)));
   }
   if (pass.wants(points.scale, layer)) {
     Tensor<float> scale(Shape{pass.view_batch(), pass.view_positions(), 1});
@@ -125,21 +123,13 @@ void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, s
 }
 
 void observe_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input) {
-  if (pass.is_ragged()) return;
   const std::int64_t channels = input.token_table.extent(1);
-  Tensor<float> values;
-  const auto room = [&] {
-    values = Tensor<float>(Shape{pass.view_batch(), pass.view_positions(), channels});
-  };
-  if (pass.wants(PointKind::embedding, -1)) {
-    room();
-    embedding_values(pass, input, PointKind::embedding, values);
-    pass.probe->observe(pass.point(PointKind::embedding, -1), values);
-  }
-  if (input.position_table.present() && pass.wants(PointKind::position, -1)) {
-    room();
-    embedding_values(pass, input, PointKind::position, values);
-    pass.probe->observe(pass.point(PointKind::position, -1), values);
+  for (const PointKind kind : {PointKind::embedding, PointKind::position}) {
+    if (kind == PointKind::position && !input.position_table.present()) continue;
+    if (!pass.wants(kind, -1)) continue;
+    Tensor<float> values(Shape{input.tokens.extent(0), input.tokens.extent(1), channels});
+    embedding_values(pass, input, kind, values);
+    pass.observe(kind, -1, pass.as_view(values.view().reshape({pass.rows(), channels})));
   }
 }
 

@@ -188,8 +188,7 @@ View<const float> norm_input(const Pass& pass, std::int64_t layer, const NormPoi
   if (!points.input || !pass.edits(pass.point(*points.input, layer))) return x;
   edited = Tensor<float>(x.shape());
   kernels::copy(x, edited);
-  pass.edit(pass.point(*points.input, layer),
-            edited.view().reshape({pass.view_batch(), pass.view_positions(), x.extent(1)}));
+  pass.edit(pass.point(*points.input, layer), pass.as_view(edited.view()));
   return edited;
 }
 
@@ -239,7 +238,7 @@ void embedding_values(const Pass& pass, const kernels::EmbeddingInput<float>& in
   } else {
     copy_position_rows(input, out);
   }
-  pass.edit(pass.point(kind, -1), out);
+  pass.edit(pass.point(kind, -1), pass.as_view(out.reshape({pass.rows(), out.extent(2)})));
 }
 
 void edit_embedding(const Pass& pass, const kernels::EmbeddingInput<float>& input,

@@ -6,23 +6,23 @@
 #include <span>
 
 #include "model/probe.h"
+#include "model/sequences.h"
 
 namespace heed {
 
 // A point that is being edited, and the part of it that an editor is given.
 struct EditedPoint {
   Point point;
-  std::int64_t first_sequence = 0;                  // of the batch: values[0]
-  std::int64_t first_position = 0;                  // of the sequence: values[:, 0]
-  std::span<const std::int64_t> first_positions{};  // by sequence of the batch, where they differ
-  std::int64_t head = -1;                           // of scores and pattern, one head at a time
+  const Sequences* sequences = nullptr;  // of the pass; null: one, from position 0 on
+  std::int64_t first_sequence = 0;       // of the pass: values[0]
+  std::int64_t head = -1;                // of scores and pattern, one head at a time
 
   // Position of values[b, t] in its sequence; for scores and pattern, of query t.
   std::int64_t position(std::int64_t b, std::int64_t t) const {
-    return (first_positions.empty()
-                ? first_position
-                : first_positions[static_cast<std::size_t>(first_sequence + b)]) +
-           t;
+    if (sequences == nullptr) return t;
+    // Scores and patterns are those of whole sequences, also where other values are all rows.
+    if (sequences->is_ragged() && !is_plane(point.kind)) return sequences->position_of_row(t);
+    return (*sequences)[first_sequence + b].first_position + t;
   }
 };
 
@@ -61,9 +61,8 @@ class Editor {
   virtual bool includes(const Editor& editor) const { return &editor == this; }
 
   // Changes `values` in place. They are shaped as listed at PointKind and may be strided. Scores
-  // and pattern come one head of one sequence at a time, (1, 1, T, S), from several threads at once
-  // where sequences have caches of their own. Scores are edited first, then the pattern computed
-  // from them; rows of an edited pattern need not sum to one.
+  // and pattern come one head of one sequence at a time, (1, 1, T, S). Scores are edited first,
+  // then the pattern computed from them; rows of an edited pattern need not sum to one.
   virtual void edit(const EditedPoint& edited, View<float> values) = 0;
 
   // In backward, where gradient_is_editable(): whether edit_gradient() changes the gradient at a

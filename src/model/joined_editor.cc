@@ -3,11 +3,6 @@
 namespace heed {
 namespace {
 
-bool is_plane(PointKind kind) {
-  return kind == PointKind::scores || kind == PointKind::pattern ||
-         kind == PointKind::cross_scores || kind == PointKind::cross_pattern;
-}
-
 // Planes of all heads (B, H, T, S) go to an editor of single heads one by one.
 void edit_with(Editor& editor, const EditedPoint& edited, View<float> values) {
   if (!editor.edits(edited.point)) return;

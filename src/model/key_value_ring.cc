@@ -38,7 +38,7 @@ PassShape::PassShape(std::int64_t sequences, std::int64_t length, const KeyValue
 
 PassRows::PassRows(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                    const KeyValueRing* ring)
-    : sequence_positions_(tokens.extent(1)), tokens_(tokens), targets_(targets) {
+    : sequences_(tokens.extent(0), tokens.extent(1)), tokens_(tokens), targets_(targets) {
   require_shape(targets, tokens.shape(), "targets");
   if (ring == nullptr) return;
   const RingPlace& place = ring->place();
@@ -47,10 +47,12 @@ PassRows::PassRows(View<const std::int32_t> tokens, View<const std::int32_t> tar
   chunks_[1] = chunks_of(targets, place);
   tokens_ = chunks_[0];
   targets_ = chunks_[1];
+  std::vector<std::int64_t> first_positions;
   for (std::int64_t chunk = 0; chunk < RingPlace::chunks; ++chunk) {
-    first_positions_.insert(first_positions_.end(), static_cast<std::size_t>(tokens.extent(0)),
-                            place.start(place.member, chunk));
+    first_positions.insert(first_positions.end(), static_cast<std::size_t>(tokens.extent(0)),
+                           place.start(place.member, chunk));
   }
+  sequences_ = Sequences::from_positions(first_positions, place.chunk_length());
 }
 
 }  // namespace heed

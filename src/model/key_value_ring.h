@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/architecture.h"
+#include "model/sequences.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -90,14 +91,11 @@ class PassRows {
 
   View<const std::int32_t> tokens() const { return tokens_; }
   View<const std::int32_t> targets() const { return targets_; }
-  // Of each sequence of chunks; empty without a ring.
-  std::span<const std::int64_t> first_positions() const { return first_positions_; }
-  std::int64_t sequence_positions() const { return sequence_positions_; }  // T
+  const Sequences& sequences() const { return sequences_; }
 
  private:
-  std::int64_t sequence_positions_;
   Tensor<std::int32_t> chunks_[2];  // of tokens and targets
-  std::vector<std::int64_t> first_positions_;
+  Sequences sequences_;
   View<const std::int32_t> tokens_;
   View<const std::int32_t> targets_;
 };

@@ -11,7 +11,7 @@
 namespace heed {
 
 // Parameters of a stack that are used together: a block; what comes before the blocks (layer −1:
-// the embeddings); what comes behind them (layer L: final norm, prediction head, unembedding).
+// the embeddings); what follows them (layer L: final norm, prediction head, unembedding).
 // Where the tables (V, C) of the token embedding and the unembedding are divided, their rows come
 // in pieces, which are parts of their own.
 struct ParameterPart {
@@ -89,7 +89,7 @@ struct StackSchedule {
 
   ParameterPart before() const { return {site, -1}; }
   ParameterPart block(std::int64_t layer) const { return {site, layer}; }
-  ParameterPart behind() const { return {site, layers}; }
+  ParameterPart after() const { return {site, layers}; }
   // All of the table where it is not divided (piece −1).
   ParameterPart token_embedding(std::int64_t piece = -1) const {
     return {embedding_site, -1, piece};
@@ -124,7 +124,7 @@ class Reading {
   ParameterPart part_;
 };
 
-// While it lives, all of the unembedding may be read, and what else comes behind the blocks.
+// While it lives, all of the unembedding may be read, and what else follows the blocks.
 class UnembeddingReading {
  public:
   explicit UnembeddingReading(const StackSchedule& stack) : stack_(stack) {
@@ -141,7 +141,7 @@ class UnembeddingReading {
  private:
   template <class Body>
   void for_each_part(Body&& body) const {
-    body(stack_.behind());
+    body(stack_.after());
     if (!stack_.is_divided() && stack_.tied_unembedding) body(stack_.unembedding());
     for (std::int64_t piece = 0; piece < stack_.pieces(); ++piece) body(stack_.unembedding(piece));
   }

@@ -185,10 +185,10 @@ bool is_table(const ParameterId& id) {
 
 ParameterPart part_of(const ParameterId& id, const Architecture& architecture,
                       std::int64_t piece_rows) {
-  const bool is_behind = id.role == Role::final_norm || id.role == Role::prediction ||
-                         id.role == Role::prediction_norm || id.role == Role::unembedding;
+  const bool is_after_blocks = id.role == Role::final_norm || id.role == Role::prediction ||
+                               id.role == Role::prediction_norm || id.role == Role::unembedding;
   return {.site = id.site,
-          .layer = is_behind ? architecture.of(id.site).layers : id.layer,
+          .layer = is_after_blocks ? architecture.of(id.site).layers : id.layer,
           .piece = piece_rows > 0 && is_table(id) ? 0 : -1};
 }
 

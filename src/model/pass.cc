@@ -25,19 +25,19 @@ kernels::Dropout DropoutPlan::at(DropoutPoint point, std::int64_t layer, float r
 
 bool Pass::drop(DropoutPoint point, std::int64_t layer, float rate, View<const float> x,
                 View<float> out) const {
-  const std::int64_t length = sequence_positions();
-  const kernels::Dropout all = dropout.at(point, layer, rate, length);
+  const std::int64_t text = sequence_positions();
+  const kernels::Dropout all = dropout.at(point, layer, rate, text);
   if (all.rate <= 0) return false;
   if (ring == nullptr) {
     kernels::dropout(x, all, out);
     return true;
   }
-  const std::int64_t sequences = batch / RingPlace::chunks;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t first_row = b % sequences * length + position(b, 0);
-    const std::int64_t begin = b * positions, end = begin + positions;
-    kernels::dropout(x.slice(0, begin, end), kernels::from_row(all, first_row),
-                     out.slice(0, begin, end));
+  const std::int64_t whole = sequences.count() / RingPlace::chunks;
+  for (std::int64_t b = 0; b < sequences.count(); ++b) {
+    const Sequence& chunk = sequences[b];
+    kernels::dropout(x.slice(0, chunk.row_begin, chunk.row_end),
+                     kernels::from_row(all, b % whole * text + chunk.first_position),
+                     out.slice(0, chunk.row_begin, chunk.row_end));
   }
   return true;
 }

@@ -8,10 +8,9 @@
 #include "model/editor.h"
 #include "model/key_value_ring.h"
 #include "model/probe.h"
+#include "model/sequences.h"
 
 namespace heed {
-
-class KeyValueCache;
 
 enum class DropoutPoint : std::uint64_t {
   embedding,
@@ -40,47 +39,35 @@ struct DropoutPlan {
 
 // What cross-attention attends to: the final rows of an encoder, source after source.
 struct CrossMemory {
-  View<const float> rows;                    // (M, C)
-  std::span<const std::int64_t> row_starts;  // (sources + 1)
-  // Keys and values of each source, projected once, instead of its rows.
-  std::span<KeyValueCache* const> caches{};
+  View<const float> rows;  // (M, C)
+  // The texts that the rows are of. Where they have caches, these hold their keys and values,
+  // projected once, and rows are absent.
+  Sequences texts;
   // (B): the source that a sequence attends to, those of one source side by side; empty: its own.
   std::span<const std::int64_t> sources{};
 
-  std::size_t source(std::int64_t b) const {
-    return sources.empty() ? static_cast<std::size_t>(b)
-                           : static_cast<std::size_t>(sources[static_cast<std::size_t>(b)]);
+  std::int64_t source(std::int64_t b) const {
+    return sources.empty() ? b : sources[static_cast<std::size_t>(b)];
   }
 };
 
-// What a pass of sequences of different lengths gives as its positions: which arithmetic a row gets
-// never depends on the sequences beside it.
+// The length of a pass of sequences of different lengths, as far as the arithmetic of its rows is
+// chosen by it: which one a row gets never depends on the sequences beside it.
 inline constexpr std::int64_t ragged_positions = 1024;
 
 // The same dropout for sequence b of a pass whose sequences are computed one by one.
 kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b);
 
 struct Pass {
-  std::int64_t batch = 1;           // B
-  std::int64_t positions = 1;       // T
-  std::int64_t first_position = 0;  // of tokens[:, 0]; with a cache, the positions already in it
-  KeyValueCache* cache = nullptr;   // stores keys and values; null: attend within the batch
-  // For sequences of different lengths, instead of `cache` and `first_position`: a cache each (B),
-  // and the positions already in it (B).
-  std::span<KeyValueCache* const> caches{};
-  std::span<const std::int64_t> first_positions{};
-  // Sequences of different lengths without a cache, one below the other: sequence b has the rows
-  // [row_starts[b], row_starts[b + 1]) (B + 1). `positions` is then ragged_positions, and probes
-  // see all rows as one sequence.
-  std::span<const std::int64_t> row_starts{};
-  // The length that the arithmetic of projections is chosen by, or kernels::decoding_step; 0:
-  // `positions`. Steps of decoding say so: a prompt may have one token.
-  std::int64_t projected_as = 0;
+  Sequences sequences{};  // what its rows are
+  // The length by which the arithmetic of a row is chosen, or kernels::decoding_step; 0: that of
+  // the sequences. Steps of decoding say so: a prompt may have one token.
+  std::int64_t length = 0;
   // Tokens of the texts that the pass reads a part of, by which dynamic rotary scaling turns; a
-  // text that ends behind them is as long as it is then. 0: all end with the pass.
+  // text that ends after them is as long as it is then. 0: all end with the pass.
   std::int64_t text_length = 0;
   // Of sequences that several processes share: the pass computes chunks of them, which PassRows
-  // lays out, from `first_positions` on.
+  // lays out.
   KeyValueRing* ring = nullptr;
   const CrossMemory* memory = nullptr;  // of cross-attention
   // (N): which of the texts that a sequence joins each row is of, where the stack has embeddings of
@@ -92,26 +79,26 @@ struct Pass {
   Editor* editor = nullptr;
   std::int64_t first_sequence = 0;  // of a batch that is computed in parts
 
-  // T of the sequences that rows are of.
+  // T of the sequences that the rows are of; 0 where lengths may differ.
   std::int64_t sequence_positions() const {
-    return ring != nullptr ? ring->place().positions : positions;
+    return ring != nullptr ? ring->place().positions : sequences.length();
   }
-  std::int64_t projected_positions() const { return projected_as != 0 ? projected_as : positions; }
-  bool is_ragged() const { return !row_starts.empty(); }
-  // N = B·T, or the sum of the lengths
-  std::int64_t rows() const { return is_ragged() ? row_starts.back() : batch * positions; }
-  // As which views show the rows: (B, T), or (1, N).
-  std::int64_t view_batch() const { return is_ragged() ? 1 : batch; }
-  std::int64_t view_positions() const { return is_ragged() ? rows() : positions; }
+  std::int64_t arithmetic_length() const {
+    if (length != 0) return length;
+    return sequences.is_ragged() ? ragged_positions : sequence_positions();
+  }
+  std::int64_t rows() const { return sequences.rows(); }  // N
+  std::int64_t view_batch() const { return sequences.view_batch(); }
+  std::int64_t view_positions() const { return sequences.view_positions(); }
+  // A row for each of the pass, as probes and editors see them.
+  View<float> as_view(View<float> rows) const {
+    return rows.reshape({view_batch(), view_positions(), rows.extent(1)});
+  }
+  View<const float> as_view(View<const float> rows) const {
+    return rows.reshape({view_batch(), view_positions(), rows.extent(1)});
+  }
 
   Point point(PointKind kind, std::int64_t layer) const { return {kind, layer, site}; }
-
-  // Of row t of sequence b.
-  std::int64_t position(std::int64_t b, std::int64_t t) const {
-    return (first_positions.empty() ? first_position
-                                    : first_positions[static_cast<std::size_t>(b)]) +
-           t;
-  }
 
   // Drops elements of rows (N, C), as their positions in the whole batch say. False: none are
   // dropped, and `out` is as it was. out may be x.
@@ -127,10 +114,7 @@ struct Pass {
     return edits(point) && editor->edits_head(point, head);
   }
   EditedPoint edited_point(const Point& point) const {
-    return {.point = point,
-            .first_sequence = first_sequence,
-            .first_position = first_position,
-            .first_positions = first_positions};
+    return {.point = point, .sequences = &sequences, .first_sequence = first_sequence};
   }
   void edit(const Point& point, View<float> values) const {
     if (edits(point)) editor->edit(edited_point(point), values);
@@ -146,7 +130,7 @@ struct Pass {
   // The same for rows (N, width), as (B, T, width).
   void visit_rows(PointKind kind, std::int64_t layer, View<float> rows) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
-      visit(kind, layer, rows.reshape({view_batch(), view_positions(), rows.extent(1)}));
+      visit(kind, layer, as_view(rows));
     }
   }
   // Shows `values` to the probe; a null check if there is none.
@@ -168,7 +152,7 @@ struct Pass {
   }
   void visit_gradient_rows(PointKind kind, std::int64_t layer, View<float> rows) const {
     if (editor != nullptr || probe != nullptr) [[unlikely]] {
-      visit_gradient(kind, layer, rows.reshape({view_batch(), view_positions(), rows.extent(1)}));
+      visit_gradient(kind, layer, as_view(rows));
     }
   }
   // The same for gradients, which are shown only where the probe wants them.
@@ -182,8 +166,7 @@ struct Pass {
   }
   void observe_gradient_rows(PointKind kind, std::int64_t layer, View<const float> rows) const {
     if (wants_gradient(kind, layer)) [[unlikely]] {
-      probe->observe_gradient({kind, layer, site},
-                              rows.reshape({view_batch(), view_positions(), rows.extent(1)}));
+      probe->observe_gradient({kind, layer, site}, as_view(rows));
     }
   }
 };

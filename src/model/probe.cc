@@ -104,6 +104,11 @@ std::optional<Point> block_point(std::string_view name, StackSite site) {
 
 }  // namespace
 
+bool is_plane(PointKind kind) {
+  return kind == PointKind::scores || kind == PointKind::pattern ||
+         kind == PointKind::cross_scores || kind == PointKind::cross_pattern;
+}
+
 bool is_cross_point(PointKind kind) {
   return kind >= PointKind::cross_norm_scale && kind <= PointKind::residual_cross;
 }

@@ -78,6 +78,8 @@ std::optional<Point> point_from_name(std::string_view name);  // nothing for an 
 bool has_point(const StackSpecification& stack, PointKind kind);
 // Of attention to an encoder's result.
 bool is_cross_point(PointKind kind);
+// Scores and patterns: a row of keys for each query, (B, H, T, S).
+bool is_plane(PointKind kind);
 // In the order of a forward pass.
 std::vector<Point> all_points(const StackSpecification& stack, StackSite site = StackSite::only);
 std::vector<Point> all_points(const Architecture& architecture);

@@ -133,7 +133,7 @@ class Round {
     input.query = of_chunk(input_.query, query);
     input.key = of_chunk(part(buffers_.memory[0], 0), key);
     input.value = of_chunk(part(buffers_.memory[0], 1), key);
-    if (input.mask == kernels::Mask::causal) input.ahead = query_start - key_start;
+    if (input.mask == kernels::Mask::causal) input.query_offset = query_start - key_start;
     // The kernel takes queries for the last ones of the sequence.
     input.dropout =
         kernels::from_row(input_.dropout, query_start + place_.chunk_length() - place_.positions);

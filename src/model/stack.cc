@@ -31,45 +31,20 @@ void require_editable(const StackSpecification& stack, const Pass& pass) {
   }
 }
 
-// The last position of a pass, and that of each row of a ragged one.
-std::int64_t positions_end(const Pass& pass) {
-  if (!pass.is_ragged()) {
-    std::int64_t last = pass.first_position;
-    for (std::int64_t first : pass.first_positions) last = std::max(last, first);
-    return last + pass.positions;
-  }
-  std::int64_t longest = 0;
-  for (std::size_t b = 0; b + 1 < pass.row_starts.size(); ++b) {
-    longest = std::max(longest, pass.row_starts[b + 1] - pass.row_starts[b]);
-  }
-  return longest;
-}
-
-// Of sequence b of a pass.
-std::int64_t rows_of_sequence(const Pass& pass, std::int64_t b) {
-  const auto at = static_cast<std::size_t>(b);
-  return pass.is_ragged() ? pass.row_starts[at + 1] - pass.row_starts[at] : pass.positions;
-}
-
-std::vector<std::int64_t> row_positions(const Pass& pass) {
-  std::vector<std::int64_t> positions;
-  positions.reserve(static_cast<std::size_t>(pass.rows()));
-  for (std::int64_t b = 0; b < pass.batch; ++b) {
-    const std::int64_t length = rows_of_sequence(pass, b);
-    for (std::int64_t t = 0; t < length; ++t) positions.push_back(pass.position(b, t));
-  }
-  return positions;
+Shape shape_of_tokens(const Pass& pass) {
+  if (pass.sequences.is_ragged()) return {pass.rows()};
+  return {pass.sequences.count(), pass.sequences.length()};
 }
 
 // Of the text that each row is of: it ends with the pass, unless the pass reads a part of it.
 std::vector<std::int64_t> row_text_lengths(const Pass& pass) {
   std::vector<std::int64_t> lengths;
   lengths.reserve(static_cast<std::size_t>(pass.rows()));
-  for (std::int64_t b = 0; b < pass.batch; ++b) {
-    const std::int64_t rows = rows_of_sequence(pass, b);
-    const std::int64_t end =
-        pass.ring != nullptr ? pass.sequence_positions() : pass.position(b, rows);
-    lengths.insert(lengths.end(), static_cast<std::size_t>(rows), std::max(end, pass.text_length));
+  for (const Sequence& sequence : pass.sequences) {
+    const std::int64_t end = pass.ring != nullptr ? pass.sequence_positions()
+                                                  : sequence.first_position + sequence.length();
+    lengths.insert(lengths.end(), static_cast<std::size_t>(sequence.length()),
+                   std::max(end, pass.text_length));
   }
   return lengths;
 }
@@ -81,9 +56,9 @@ void require_tokens(View<const std::int32_t> tokens, std::int64_t vocabulary) {
   }
 }
 
-// What the embedding reads: (B, T), or the rows of a ragged pass as sequences of one token.
+// What the embedding reads: (B, T), or rows as sequences of one token where lengths differ.
 struct EmbeddingRows {
-  std::vector<std::int64_t> positions;  // of a ragged pass
+  std::vector<std::int64_t> positions;  // of the first token of each
   // Of a table that comes in pieces: its rows of the pass (N, C), and their numbers.
   Tensor<float> gathered;
   Tensor<std::int32_t> numbers;
@@ -94,14 +69,11 @@ struct EmbeddingRows {
              .token_table = stack.parameters.token_embedding,
              .position_table =
                  stack.sinusoids.present() ? stack.sinusoids : stack.parameters.position_embedding,
-             .token_scale = stack.specification.embedding_scale,
-             .first_position = pass.first_position,
-             .first_positions = pass.first_positions};
-    if (pass.is_ragged()) {
-      positions = row_positions(pass);
-      input.tokens = tokens.reshape({pass.rows(), 1});
-      input.first_positions = positions;
-    }
+             .token_scale = stack.specification.embedding_scale};
+    const Sequences& sequences = pass.sequences;
+    if (sequences.is_ragged()) input.tokens = tokens.reshape({pass.rows(), 1});
+    positions = sequences.is_ragged() ? sequences.row_positions() : sequences.first_positions();
+    input.first_positions = positions;
     if (stack.parameters.schedule.is_divided()) gather(stack, tokens);
   }
   EmbeddingRows(const EmbeddingRows&) = delete;
@@ -222,11 +194,9 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
                        gradients != nullptr ? gradients->embedding_norm : NormWeightGradients{});
     d_rows = buffers.norm;
   }
-  if (!pass.is_ragged()) {
-    pass.observe_gradient_rows(PointKind::embedding, -1, d_rows);
-    if (stack.specification.has_position_vectors()) {
-      pass.observe_gradient_rows(PointKind::position, -1, d_rows);
-    }
+  pass.observe_gradient_rows(PointKind::embedding, -1, d_rows);
+  if (stack.specification.has_position_vectors()) {
+    pass.observe_gradient_rows(PointKind::position, -1, d_rows);
   }
   if (gradients == nullptr) return;
   const EmbeddingRows embedding(stack, tokens, pass);
@@ -288,7 +258,7 @@ class DistanceBias {
 // The end of the stack: the final norm, its scale, the prediction head.
 void end_forward(const Stack& stack, const Pass& pass, const StackActivations& activations) {
   const StackSpecification& specification = stack.specification;
-  const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
+  const Reading end(stack.parameters.schedule, stack.parameters.schedule.after());
   if (specification.final_norm) {
     norm_forward(
         specification, pass, -1, final_norm_points, activations.last_residual(),
@@ -308,7 +278,7 @@ void end_forward(const Stack& stack, const Pass& pass, const StackActivations& a
 void end_backward(const Stack& stack, const Pass& pass, const StackActivations& activations,
                   const ActivationGradients& buffers, const StackGradients* gradients) {
   const StackSpecification& specification = stack.specification;
-  const Reading behind(stack.parameters.schedule, stack.parameters.schedule.behind());
+  const Reading end(stack.parameters.schedule, stack.parameters.schedule.after());
   if (specification.has_unembedding) {
     pass.visit_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
   }
@@ -345,26 +315,25 @@ Tensor<float> sinusoid_table(const StackSpecification& stack) {
 RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass) {
   const AttentionSpecification& attention = stack.block.attention;
   if (attention.positions != PositionKind::rotary) return {};
-  return {attention, row_positions(pass),
+  return {attention, pass.sequences.row_positions(),
           turns_by_length(attention) ? row_text_lengths(pass) : std::vector<std::int64_t>()};
 }
 
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
                    const StackActivations& activations) {
   const StackSpecification& specification = stack.specification;
-  const Shape expected = pass.is_ragged() ? Shape{pass.rows()} : Shape{pass.batch, pass.positions};
-  require_shape(tokens, expected, "tokens");
+  require_shape(tokens, shape_of_tokens(pass), "tokens");
   require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
-  require_positions_fit(specification, positions_end(pass));
+  require_positions_fit(specification, pass.sequences.positions_end());
   if (pass.editor != nullptr) pass.editor->begin_pass();
-  check(pass.cache == nullptr || pass.cache->length() == pass.first_position,
-        "a pass starts at the length of its cache");
-  check(pass.ring != nullptr || pass.caches.size() == pass.first_positions.size(),
-        "every cache has a first position");
-  check(pass.ring == nullptr ||
-            (pass.editor == nullptr && pass.cache == nullptr && pass.caches.empty() &&
-             !pass.is_ragged() && !specification.block.cross_attention),
-        "sequences of a ring are trained on and evaluated, and no more");
+  for (const Sequence& sequence : pass.sequences) {
+    check(sequence.cache == nullptr || sequence.cache->length() == sequence.first_position,
+          "a sequence goes on at the length of its cache");
+  }
+  check(
+      pass.ring == nullptr || (pass.editor == nullptr && !pass.sequences.have_caches() &&
+                               !pass.sequences.is_ragged() && !specification.block.cross_attention),
+      "sequences of a ring are trained on and evaluated, and no more");
   if (pass.editor != nullptr) require_editable(specification, pass);
   require_token_types(specification, pass);
 
@@ -373,13 +342,12 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
 
   // 2. the blocks
   const RotaryRows rotary = rotary_rows(specification, pass);
-  const DistanceBias bias(stack, positions_end(pass));
+  const DistanceBias bias(stack, pass.sequences.positions_end());
   for (std::int64_t layer = 0; layer < specification.layers; ++layer) {
     const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
     block_forward(stack.layer_pass(layer, pass, rotary, bias.view()), activations.block(layer));
   }
-  if (pass.cache != nullptr) pass.cache->advance(pass.positions);
-  for (KeyValueCache* cache : pass.caches) cache->advance(pass.positions);
+  pass.sequences.advance_caches();
 
   // 3. the final norm
   end_forward(stack, pass, activations);
@@ -414,8 +382,8 @@ LossSum unembedding_loss(const Stack& stack, const StackGradients& gradients,
                                           .d_x = rows.d_x,
                                           .d_unembedding = gradients.unembedding.weight,
                                           .d_bias = gradients.unembedding.bias};
-  // What lies behind the blocks is complete after the final norm.
-  schedule.will_add(schedule.behind());
+  // What follows the blocks is complete after the final norm.
+  schedule.will_add(schedule.after());
   if (schedule.is_divided()) {
     return loss.forward_backward_in_pieces(schedule, rows.x, unembedding, rows.targets, rows.losses,
                                            backward);
@@ -437,11 +405,10 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   require(activations.keep() == Keep::every_block || activations.keep() == Keep::residuals,
           ErrorCode::invalid_argument,
           "backward needs activations that keep every block or the residual stream");
-  const Shape expected = pass.is_ragged() ? Shape{pass.rows()} : Shape{pass.batch, pass.positions};
-  require_shape(tokens, expected, "tokens");
+  require_shape(tokens, shape_of_tokens(pass), "tokens");
   require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
   require_shape(buffers.norm, {pass.rows(), specification.channels}, "activation gradients");
-  const DistanceBias bias(stack, positions_end(pass));
+  const DistanceBias bias(stack, pass.sequences.positions_end());
   Tensor<float> d_bias;
   if (gradients != nullptr && bias.view().present()) {
     d_bias = Tensor<float>(bias.view().values.shape());
@@ -454,10 +421,10 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   };
 
   // 3. the final norm, whose input is the end of the residual stream
-  if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.behind());
+  if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.after());
   end_backward(stack, pass, activations, buffers, gradients);
   if (gradients != nullptr) {
-    gradients->schedule.has_added(gradients->schedule.behind(), GradientState::complete);
+    gradients->schedule.has_added(gradients->schedule.after(), GradientState::complete);
   }
 
   // 2. the blocks

@@ -9,7 +9,7 @@
 namespace heed {
 
 void project(const Pass& pass, View<const float> x, const LinearWeights& weights, View<float> out) {
-  kernels::linear_forward(x, weights, out, pass.projected_positions());
+  kernels::linear_forward(x, weights, out, pass.arithmetic_length());
 }
 
 void project_outputs(const Pass& pass, View<const float> x, const LinearWeights& weights,

@@ -94,28 +94,21 @@ kernels::AttentionInput<float> attention_input(const LayerPass& at, AttentionKin
                                                const Heads<const float>& heads);
 inline constexpr std::int64_t query_alignment = 64;
 
-// Appends keys and values of the pass to its caches.
+// Appends keys and values of the pass to its caches, if it has any.
 void store(const LayerPass& at, const Heads<const float>& heads);
 
-// mixed (B, T, H, D) and log_sum_exp (B, H, T): softmax(query·keyᵀ·scale)·value, over the keys and
-// values of `input` or, with caches, over all that these hold.
-void attend(const LayerPass& at, const kernels::AttentionInput<float>& input, View<float> mixed,
-            View<float> log_sum_exp);
-
-// The same over the memory of the pass: keys and values (1, M, G, D) of `input`, or the caches of
-// the memory. Sequences of one source read them together.
-void attend_across(const LayerPass& at, const kernels::AttentionInput<float>& input,
-                   View<float> mixed, View<float> log_sum_exp);
-
-// Of either kind, where a pass is ragged: queries, mixed and gradients are (1, N, heads, D), keys
-// and values of the memory (1, M, G, D); each sequence is computed by one thread.
-void attend_rows(const LayerPass& at, AttentionKind kind,
-                 const kernels::AttentionInput<float>& input, View<float> mixed,
-                 View<float> log_sum_exp);
-void attend_rows_backward(const LayerPass& at, AttentionKind kind,
-                          const kernels::AttentionInput<float>& input, View<const float> mixed,
-                          View<const float> log_sum_exp, View<const float> d_mixed,
-                          const kernels::AttentionGradients<float>& gradients);
+// mixed (B, T, H, D) and log_sum_exp (B, H, T): softmax(query·keyᵀ·scale)·value. Sequences attend
+// to the keys and values of `input` or, with caches, to all that these hold; in cross-attention, to
+// those of their source, keys and values (1, M, G, D) of `input` or the caches of the memory.
+// Where lengths differ, queries and mixed are (1, N, H, D), and a sequence follows the other in
+// log_sum_exp.
+void attend(const LayerPass& at, AttentionKind kind, const kernels::AttentionInput<float>& input,
+            View<float> mixed, View<float> log_sum_exp);
+// Gradients, shaped as what they are of, are overwritten; those of position biases accumulate.
+void attend_backward(const LayerPass& at, AttentionKind kind,
+                     const kernels::AttentionInput<float>& input, View<const float> mixed,
+                     View<const float> log_sum_exp, View<const float> d_mixed,
+                     const kernels::AttentionGradients<float>& gradients);
 
 // The result (N, A) of attention for backward, which needs what attention gave: mixed_values, or,
 // where the pass edits them, what is computed again into `again`.

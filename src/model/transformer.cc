@@ -25,11 +25,7 @@ class OwnedJoin final : public JoinedEditor {
 };
 
 Pass pass_of(const PassRows& rows, KeyValueRing* ring) {
-  return {.batch = rows.tokens().extent(0),
-          .positions = rows.tokens().extent(1),
-          .first_positions = rows.first_positions(),
-          .projected_as = rows.sequence_positions(),
-          .ring = ring};
+  return {.sequences = rows.sequences(), .ring = ring};
 }
 
 void require_rows(const TokenRows& rows, const char* name) {
@@ -42,10 +38,7 @@ void require_rows(const TokenRows& rows, const char* name) {
 }
 
 Pass ragged_pass(const TokenRows& rows, StackSite site) {
-  return {.batch = rows.count(),
-          .positions = ragged_positions,
-          .row_starts = rows.row_starts,
-          .site = site};
+  return {.sequences = Sequences::of_lengths(rows.row_starts), .site = site};
 }
 
 View<const std::int32_t> view_of(const TokenRows& rows) {
@@ -73,7 +66,7 @@ struct PairPasses {
     decoder.dropout = at_site(step.dropout, StackSite::decoder, step.first_target_row);
     encoder.probe = decoder.probe = step.probe;
     encoder.editor = decoder.editor = editor;
-    memory = {.rows = encoded, .row_starts = batch.source.row_starts};
+    memory = {.rows = encoded, .texts = encoder.sequences};
     decoder.memory = &memory;
   }
   PairPasses(const PairPasses&) = delete;
@@ -144,8 +137,7 @@ void Transformer::set_dropout(float embedding, float attention, float residual) 
 void Transformer::forward(View<const std::int32_t> tokens, const Pass& pass,
                           const StackActivations& activations) const {
   require_one_stack();
-  require(specification().is_causal() || (pass.cache == nullptr && pass.caches.empty()),
-          ErrorCode::unsupported,
+  require(specification().is_causal() || !pass.sequences.have_caches(), ErrorCode::unsupported,
           "an encoder has no cache of keys and values: every position attends to later ones");
   const EditorOfPass editor(editor_.get(), pass.editor);
   if (editor.get() == pass.editor) return stack_forward(stack(), tokens, pass, activations);
@@ -162,12 +154,8 @@ void Transformer::forward(const TextPass& source, const TextPass& target) const 
   encoder_pass.editor = source_editor.get();
   decoder_pass.editor = target_editor.get();
   stack_forward(stack(StackSite::encoder), source.tokens, encoder_pass, source.activations);
-  std::vector<std::int64_t> row_starts(encoder_pass.row_starts.begin(),
-                                       encoder_pass.row_starts.end());
-  for (std::int64_t b = 0; !encoder_pass.is_ragged() && b <= encoder_pass.batch; ++b) {
-    row_starts.push_back(b * encoder_pass.positions);
-  }
-  const CrossMemory memory{.rows = source.activations.final_norm(), .row_starts = row_starts};
+  const CrossMemory memory{.rows = source.activations.final_norm(),
+                           .texts = encoder_pass.sequences};
   decoder_pass.memory = &memory;
   stack_forward(stack(StackSite::decoder), target.tokens, decoder_pass, target.activations);
 }
@@ -218,14 +206,14 @@ LossSum Transformer::loss(View<const std::int32_t> tokens, View<const std::int32
   if (buffers.cache) buffers.cache->truncate(0);
   const PassRows rows(tokens, targets, ring);
   Pass pass = pass_of(rows, ring);
-  pass.cache = buffers.cache ? &*buffers.cache : nullptr;
+  if (buffers.cache) pass.sequences = Sequences::next_of(*buffers.cache, tokens.extent(1));
   pass.probe = probe;
   forward(rows.tokens(), pass, buffers.activations);
   return unembedding_loss(stack(),
                           {.x = buffers.activations.unembedding_in(),
                            .targets = flat(rows.targets()),
                            .losses = buffers.losses},
-                          buffers.loss, pass.sequence_positions());
+                          buffers.loss, pass.arithmetic_length());
 }
 
 LossSum Transformer::loss_and_gradients(View<const std::int32_t> tokens,
@@ -327,8 +315,8 @@ EncodedSources Transformer::encode(const TokenRows& sources, CacheType type) con
                                 sources.row_starts[at + 1] - sources.row_starts[at], type);
     caches.push_back(&encoded.caches.back());
   }
-  const CrossMemory memory{
-      .rows = encoded.rows, .row_starts = encoded.row_starts, .caches = caches};
+  const CrossMemory memory{.rows = encoded.rows,
+                           .texts = Sequences::of_lengths(encoded.row_starts, caches)};
   const Pass pass{.site = StackSite::decoder};
   const RotaryRows none;
   for (std::int64_t layer = 0; layer < architecture_.decoder().layers; ++layer) {
@@ -350,23 +338,19 @@ void Transformer::decode(const DecodeStep& step, StackActivations& activations,
   for (const KeyValueCache& cache : step.encoded.caches) {
     caches.push_back(const_cast<KeyValueCache*>(&cache));  // read only
   }
-  const CrossMemory memory{
-      .row_starts = step.encoded.row_starts, .caches = caches, .sources = step.sources};
+  const CrossMemory memory{.texts = Sequences::of_lengths(step.encoded.row_starts, caches),
+                           .sources = step.sources};
   // There are usually many rows, and f32 weights are as fast with few. Quantised weights would be
   // dequantised at each step.
   const bool is_f32 = parameters().prepared_format() == kernels::WeightFormat::f32;
-  const std::int64_t projected_as = is_f32 ? ragged_positions : kernels::decoding_step;
-  const Pass pass{.batch = hypotheses,
-                  .positions = 1,
-                  .first_position = step.cache.length(),
-                  .cache = &step.cache,
-                  .projected_as = projected_as,
+  const Pass pass{.sequences = Sequences::next_of(step.cache),
+                  .length = is_f32 ? ragged_positions : kernels::decoding_step,
                   .memory = &memory,
                   .site = StackSite::decoder};
   stack_forward(stack(StackSite::decoder), {step.tokens.data(), Shape{hypotheses, 1}}, pass,
                 activations);
   unembed(stack(StackSite::decoder), activations.unembedding_in(), logits,
-          pass.projected_positions());
+          pass.arithmetic_length());
 }
 
 }  // namespace heed

@@ -28,7 +28,7 @@ Variants::Variants(const Transformer& gpt, const StackActivations& base,
     : gpt_(gpt),
       base_(base),
       positions_(base.positions()),
-      pass_{.batch = 1, .positions = base.positions()},
+      pass_{.sequences = {1, base.positions()}},
       firsts_(std::move(firsts)) {
   require_predicts_next(gpt.specification(), "variants of a text");
   require_sums_to_logits(gpt.specification(), "variants of a text");
@@ -139,9 +139,9 @@ void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
   const Heads<const float> heads = heads_of_variants(layer, begin, end);
   const RotaryRows none;
   Pass pass = pass_;
-  pass.batch = variants;
+  pass.sequences = {variants, positions_};
   const LayerPass at = gpt_.layer_pass(layer, pass, none);
-  heed::attend(at,
+  heed::attend(at, AttentionKind::self,
                attention_input(at, AttentionKind::self,
                                {heads.query.slice(1, aligned, positions_), heads.key, heads.value}),
                View<float>(attended.data(), {variants, queries, width / size, size}),

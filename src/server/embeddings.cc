@@ -24,7 +24,7 @@ std::vector<float> embedding(const Transformer& gpt, const std::vector<std::int3
                              TokenPooling pooling) {
   const std::int64_t count = std::ssize(tokens);
   const StackActivations activations(gpt.specification(), 1, count, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.sequences = {1, count}},
               activations);
   const View<float> states = activations.final_norm();  // (T, C)
   std::vector<double> sum(static_cast<std::size_t>(states.extent(1)));

@@ -78,7 +78,7 @@ TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
     Tensor<float> logits(Shape{1, 20});
     const auto positions = std::ssize(text);
     const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-    gpt.forward({text.data(), {1, positions}}, {.positions = positions}, activations);
+    gpt.forward({text.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
     gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
     text.push_back(
         static_cast<std::int32_t>(std::ranges::max_element(logits.span()) - logits.span().begin()));
@@ -109,7 +109,7 @@ TEST(Trace, AGenerationThatEndsEarlyIsCutWhereItEnded) {
   ActivationTrace probe(gpt.specification(),
                         {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2, 6}}, 1, 7);
   const StackActivations activations(gpt.specification(), 1, 4, Keep::one_block);
-  gpt.forward({tokens.data(), {1, 4}}, {.positions = 4, .probe = &probe}, activations);
+  gpt.forward({tokens.data(), {1, 4}}, {.sequences = {1, 4}, .probe = &probe}, activations);
   const Trace cut = probe.take();
   const Trace whole = trace_prompt(gpt, std::span(tokens).first(4),
                                    {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2}});
@@ -132,7 +132,7 @@ TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
 
   const auto difference = [&] {
     const StackActivations activations(gpt.specification(), 1, 7, Keep::one_block);
-    gpt.forward({tokens.data(), {1, 7}}, {.positions = 7}, activations);
+    gpt.forward({tokens.data(), {1, 7}}, {.sequences = {1, 7}}, activations);
     Tensor<float> logits(Shape{1, 20});
     gpt.project(activations.final_norm().slice(0, 6, 7), logits);
     return static_cast<double>(logits[7]) - logits[2];

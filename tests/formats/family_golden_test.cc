@@ -78,7 +78,7 @@ class Family : public ::testing::TestWithParam<Case> {
 TEST_P(Family, LogitsAndPointsAgree) {
   RecordingProbe probe;
   const Tensor<float> logits =
-      logits_of(gpt_, {.batch = batch(), .positions = positions(), .probe = &probe});
+      logits_of(gpt_, {.sequences = {batch(), positions()}, .probe = &probe});
   EXPECT_LE(relative_error(logits.span(), floats("logits").span()), forward_tolerance);
   std::size_t compared = 0;
   for (const TensorEntry& entry : file_.tensors()) {
@@ -122,7 +122,7 @@ TEST_P(Family, CachedDecodingIsTheWholePass) {
     std::vector<float> logits;
     for (std::int64_t t = 0; t < positions(); ++t) {
       gpt_.forward(View<const std::int32_t>(&tokens_.view()(b, t), {1, 1}),
-                   {.first_position = t, .cache = &cache}, step);
+                   {.sequences = Sequences::next_of(cache)}, step);
       Tensor<float> row(Shape{1, v});
       gpt_.project(step.final_norm(), row);
       logits.insert(logits.end(), row.span().begin(), row.span().end());
@@ -167,7 +167,7 @@ TEST_P(Family, TrainsAsPyTorchDoesForAHundredSteps) {
 // Saved and loaded again, in each format of weights, a model computes the same.
 TEST_P(Family, IsReadAsItWasWritten) {
   const testing::ScratchDirectory scratch;
-  const Pass pass{.batch = batch(), .positions = positions()};
+  const Pass pass{.sequences = {batch(), positions()}};
   for (const auto format : {kernels::WeightFormat::f32, kernels::WeightFormat::bf16,
                             kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
     save_transformer(gpt_, scratch.path(), {}, format);

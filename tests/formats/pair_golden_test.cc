@@ -165,10 +165,10 @@ TEST_P(EncoderDecoderGolden, PointsOfBothStacksAgree) {
   const StackActivations decoder(architecture().decoder(), 1, targets, Keep::one_block, sources);
   RecordingProbe probe;
   model_.forward({{source_.data(), Shape{1, sources}},
-                  {.positions = sources, .site = StackSite::encoder, .probe = &probe},
+                  {.sequences = {1, sources}, .site = StackSite::encoder, .probe = &probe},
                   encoder},
                  {{target_.data(), Shape{1, targets}},
-                  {.positions = targets, .site = StackSite::decoder, .probe = &probe},
+                  {.sequences = {1, targets}, .site = StackSite::decoder, .probe = &probe},
                   decoder});
   expect_points(probe, 29);
 }
@@ -278,7 +278,7 @@ class EncoderGolden : public PairGolden {
     const auto tokens = part(source_, sentence);
     const StackActivations activations(gpt.specification(), 1, std::ssize(tokens), Keep::one_block);
     gpt.forward(row(tokens),
-                {.positions = std::ssize(tokens),
+                {.sequences = {1, std::ssize(tokens)},
                  .token_types = part(token_types_, sentence),
                  .probe = probe},
                 activations);

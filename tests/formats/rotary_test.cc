@@ -88,7 +88,7 @@ TEST(RotaryGolden, DynamicTextsMayBeLonger) {
   read_as_f32(*file.find("logits"), expected);
   const std::int64_t positions = tokens.size();
   const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward(tokens.view().reshape({1, positions}), {.positions = positions}, activations);
+  gpt.forward(tokens.view().reshape({1, positions}), {.sequences = {1, positions}}, activations);
   Tensor<float> logits(Shape{positions, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm(), logits);
   EXPECT_LE(relative_error(logits.span(), expected.span()), 1e-5);

@@ -35,7 +35,7 @@ inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t 
 inline Tensor<float> full_logits(const Transformer& gpt, std::span<const std::int32_t> tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const StackActivations activations(gpt.specification(), 1, count, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.batch = 1, .positions = count},
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.sequences = {1, count}},
               activations);
   Tensor<float> logits(Shape{count, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm(), logits);

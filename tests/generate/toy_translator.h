@@ -81,10 +81,10 @@ class UncachedNext {
     StackActivations encoder(model_.architecture().encoder(), 1, from, Keep::one_block);
     StackActivations decoder(model_.architecture().decoder(), 1, to, Keep::one_block, from);
     model_.forward({{source_.data(), Shape{1, from}},
-                    {.positions = from, .site = StackSite::encoder, .editor = editor_},
+                    {.sequences = {1, from}, .site = StackSite::encoder, .editor = editor_},
                     encoder},
                    {{read.data(), Shape{1, to}},
-                    {.positions = to, .site = StackSite::decoder, .editor = editor_},
+                    {.sequences = {1, to}, .site = StackSite::decoder, .editor = editor_},
                     decoder});
     Tensor<float> logits(Shape{to, model_.architecture().decoder().vocabulary_size});
     unembed(model_.stack(StackSite::decoder), decoder.unembedding_in(), logits, to);

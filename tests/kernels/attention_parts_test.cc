@@ -26,7 +26,7 @@ struct Parts {
     input.key = stretch(input.key, j);
     input.value = stretch(input.value, j);
     input.positions = problem.shape.queries;
-    if (input.mask == Mask::causal) input.ahead = (i - j) * step;
+    if (input.mask == Mask::causal) input.query_offset = (i - j) * step;
     // Rows of dropout's mask are counted from the end of the pass.
     input.dropout = from_row(input.dropout, (i + 1) * step - problem.shape.queries);
     input.dropout.first_column = static_cast<std::uint32_t>(j * step);
@@ -137,13 +137,13 @@ TEST(AttentionParts, AddUpToTheWhole) {
 // Behind a window, row by row and in blocks: queries from `seeing` on see nothing of the memory.
 TEST(AttentionParts, AQueryThatSeesNothingAddsNothing) {
   struct Case {
-    std::int64_t size, ahead, seeing;
+    std::int64_t size, offset, seeing;
   };
   for (const Case& test : {Case{3, 6, 1}, Case{40, 40, 4}, Case{100, 100, 4}}) {
     for (const Precision precision : {Precision::f32, Precision::bf16}) {
       cases::Attention shape{1, test.size, test.size, 2, 24, Mask::causal, 0.1F};
       shape.window = 5;
-      shape.ahead = test.ahead;
+      shape.query_offset = test.offset;
       SCOPED_TRACE(shape.name());
       AttentionProblem problem(shape);
       problem.precision = precision;
@@ -192,11 +192,11 @@ TEST(AttentionParts, MergeAsTheReferenceDoes) {
 
 TEST(AttentionParts, RefuseWhatMasksCannotMean) {
   AttentionProblem full(cases::Attention{1, 4, 4, 1, 8, Mask::full});
-  full.shape.ahead = 4;
+  full.shape.query_offset = 4;
   testing::expect_error(
       ErrorCode::invalid_argument, [&] { full.forward(); }, "4 positions behind the memory");
   AttentionProblem before(cases::Attention{1, 4, 4, 1, 8});
-  before.shape.ahead = -1;
+  before.shape.query_offset = -1;
   testing::expect_error(
       ErrorCode::invalid_argument, [&] { before.forward(); }, "-1 positions behind the memory");
 }

@@ -42,7 +42,7 @@ struct AttentionProblem {
             shape.soft_cap,
             positions,
             position_bias<float>(bias.single),
-            shape.ahead};
+            shape.query_offset};
   }
   AttentionInput<double> exact_input() const {
     return {query.exact,
@@ -56,7 +56,7 @@ struct AttentionProblem {
             static_cast<double>(shape.soft_cap),
             positions,
             position_bias<double>(bias.exact),
-            shape.ahead};
+            shape.query_offset};
   }
   template <class T>
   PositionBias<T> position_bias(const Tensor<T>& values) const {

@@ -29,7 +29,7 @@ struct Attention {
   std::int64_t window = 0;
   float soft_cap = 0.0F;
   bool biased = false;  // by position, with a table of all distances and more
-  std::int64_t ahead = 0;
+  std::int64_t query_offset = 0;
 
   // The distance of the bias table's first number from its end on either side.
   std::int64_t first_distance() const { return 1 - memory - 2; }
@@ -39,7 +39,7 @@ struct Attention {
   double pairs() const {  // of a query and a key that it sees
     double one = 0.0;
     for (std::int64_t t = 0; t < queries; ++t) {
-      const std::int64_t own = memory - queries + ahead + t;
+      const std::int64_t own = memory - queries + query_offset + t;
       if (window > 0) {
         one += static_cast<double>(std::min(own + 1, memory) - std::max(own + 1 - window, 0L));
         continue;
@@ -57,7 +57,7 @@ struct Attention {
                        group > 1 ? fmt::format("_G{}", key_heads()) : "",
                        window > 0 ? fmt::format("_window{}", window) : "",
                        soft_cap > 0 ? fmt::format("_cap{}", soft_cap) : "", biased ? "_bias" : "",
-                       ahead > 0 ? fmt::format("_ahead{}", ahead) : "");
+                       query_offset > 0 ? fmt::format("_offset{}", query_offset) : "");
   }
 };
 

@@ -60,7 +60,7 @@ Tensor<float> logits_of(const Transformer& gpt, View<const std::int32_t> tokens,
   const std::int64_t batch = tokens.extent(0);
   const std::int64_t positions = tokens.extent(1);
   const StackActivations activations(gpt.specification(), batch, positions, Keep::one_block);
-  gpt.forward(tokens, {.batch = batch, .positions = positions, .probe = probe, .editor = editor},
+  gpt.forward(tokens, {.sequences = {batch, positions}, .probe = probe, .editor = editor},
               activations);
   Tensor<float> logits(Shape{batch * positions, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm(), logits);
@@ -179,11 +179,7 @@ TEST(Editor, ChangesCachedDecodingAsOnePass) {
     }
     const StackActivations activations(example.gpt.specification(), 2, count, Keep::one_block);
     example.gpt.forward(View<const std::int32_t>(tokens.data(), {2, count}),
-                        {.batch = 2,
-                         .positions = count,
-                         .first_position = begin,
-                         .cache = &cache,
-                         .editor = &editor},
+                        {.sequences = Sequences::next_of(cache, count), .editor = &editor},
                         activations);
     Tensor<float> logits(Shape{2 * count, 61});
     example.gpt.project(activations.final_norm(), logits);
@@ -204,10 +200,9 @@ TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   KeyValueCache shorter(config, 1, 9);
   const auto read = [&](KeyValueCache& cache, std::int64_t b, std::int64_t count) {
     const StackActivations activations(config, 1, count, Keep::one_block);
-    example.gpt.forward(
-        View<const std::int32_t>(&example.view()(b, cache.length()), {1, count}),
-        {.positions = count, .first_position = cache.length(), .cache = &cache, .editor = &editor},
-        activations);
+    example.gpt.forward(View<const std::int32_t>(&example.view()(b, cache.length()), {1, count}),
+                        {.sequences = Sequences::next_of(cache, count), .editor = &editor},
+                        activations);
     Tensor<float> logits(Shape{count, 61});
     example.gpt.project(activations.final_norm(), logits);
     return logits;
@@ -216,12 +211,9 @@ TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   read(shorter, 1, 5);
   const std::int32_t next[] = {example.view()(0, 7), example.view()(1, 5)};
   KeyValueCache* const caches[] = {&longer, &shorter};
-  const std::int64_t lengths[] = {7, 5};
   const StackActivations activations(config, 2, 1, Keep::one_block);
-  example.gpt.forward(
-      View<const std::int32_t>(next, {2, 1}),
-      {.batch = 2, .positions = 1, .caches = caches, .first_positions = lengths, .editor = &editor},
-      activations);
+  example.gpt.forward(View<const std::int32_t>(next, {2, 1}),
+                      {.sequences = Sequences::next_of(caches), .editor = &editor}, activations);
   Tensor<float> together(Shape{2, 61});
   example.gpt.project(activations.final_norm(), together);
   longer.truncate(7);

@@ -223,10 +223,10 @@ TEST(EncoderDecoder, RectangularPassesAreRaggedOnes) {
     StackActivations encoder(model.architecture().encoder(), 1, 6, Keep::every_block);
     StackActivations decoder(model.architecture().decoder(), 1, 3, Keep::every_block, 6);
     model.forward({{pairs.source.data() + 4, Shape{1, 6}},
-                   {.positions = 6, .site = StackSite::encoder},
+                   {.sequences = {1, 6}, .site = StackSite::encoder},
                    encoder},
                   {{pairs.target.data() + 4, Shape{1, 3}},
-                   {.positions = 3, .site = StackSite::decoder},
+                   {.sequences = {1, 3}, .site = StackSite::decoder},
                    decoder});
     const View<float> rows = buffers.decoder().final_norm();
     EXPECT_LE(relative_error(decoder.final_norm().span(), rows.slice(0, 4, 7).span()), 1e-5);
@@ -377,13 +377,16 @@ TEST(EncoderDecoder, AndOneStackRefuseEachOthersPasses) {
   const StackActivations source(two.specification(StackSite::encoder), 1, 2, Keep::one_block);
   const StackActivations target(two.specification(), 1, 2, Keep::one_block, 2);
   expect_error(
-      ErrorCode::unsupported, [&] { two.forward(text, {.positions = 2}, target); },
+      ErrorCode::unsupported,
+      [&] {
+        two.forward(text, {.sequences = {1, 2}}, target);
+      },
       "an encoder and a decoder: expected a model of one stack");
   expect_error(
       ErrorCode::unsupported,
       [&] {
-        one.forward({text, {.positions = 2, .site = StackSite::encoder}, of_one},
-                    {text, {.positions = 2, .site = StackSite::decoder}, of_one});
+        one.forward({text, {.sequences = {1, 2}, .site = StackSite::encoder}, of_one},
+                    {text, {.sequences = {1, 2}, .site = StackSite::decoder}, of_one});
       },
       "one stack: expected an encoder-decoder");
   expect_error(

@@ -72,7 +72,7 @@ TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
   const std::int64_t positions = tokens_.shape()[1];
   RecordingProbe probe;
   const StackActivations activations(gpt_.specification(), batch, positions, Keep::one_block);
-  gpt_.forward(tokens_, {.batch = batch, .positions = positions, .probe = &probe}, activations);
+  gpt_.forward(tokens_, {.sequences = {batch, positions}, .probe = &probe}, activations);
   Tensor<float> logits(Shape{batch * positions, gpt_.specification().vocabulary_size});
   gpt_.project(activations.final_norm(), logits);
   const double logits_error = relative_error(logits.span(), golden_.floats("logits").span());
@@ -145,7 +145,7 @@ TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradien
   const std::int64_t positions = tokens_.shape()[1];
   RecordingProbe probe;
   probe.gradients_wanted = true;
-  const Pass pass{.batch = batch, .positions = positions, .probe = &probe};
+  const Pass pass{.sequences = {batch, positions}, .probe = &probe};
   gpt_.forward(tokens_, pass, buffers_.activations);
   Tensor<float> logits(Shape{batch * positions, gpt_.specification().vocabulary_size});
   gpt_.project(buffers_.activations.final_norm(), logits);

@@ -119,7 +119,7 @@ TEST(Transformer, ContinuesABatchFromItsCache) {
     tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
   }
   const StackActivations whole(config, 3, 8, Keep::one_block);
-  gpt.forward(tokens, {.batch = 3, .positions = 8}, whole);
+  gpt.forward(tokens, {.sequences = {3, 8}}, whole);
   const View<float> expected = whole.final_norm().reshape({3, 8, 16});
 
   KeyValueCache cache(config, 3, 8);
@@ -127,14 +127,14 @@ TEST(Transformer, ContinuesABatchFromItsCache) {
   Tensor<std::int32_t> column(Shape{3, 1});
   for (std::int64_t t = 0; t < 8; ++t) {
     for (std::int64_t b = 0; b < 3; ++b) column[b] = tokens.view()(b, t);
-    gpt.forward(column, {.batch = 3, .first_position = t, .cache = &cache}, step);
+    gpt.forward(column, {.sequences = Sequences::next_of(cache)}, step);
     for (std::int64_t b = 0; b < 3; ++b) {
       EXPECT_LE(testing::relative_error(step.final_norm()[b].span(), expected[b][t].span()), 1e-5);
     }
   }
   testing::expect_error(
       ErrorCode::invalid_argument,
-      [&] { gpt.forward(column, {.batch = 3, .first_position = 8, .cache = &cache}, step); },
+      [&] { gpt.forward(column, {.sequences = Sequences::next_of(cache)}, step); },
       "9 positions are more than the model's context of 8");
 }
 

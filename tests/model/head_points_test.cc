@@ -54,7 +54,7 @@ class HeadPoints : public ::testing::Test {
     RecordingProbe probe;
     const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
     gpt.forward({tokens.data(), {1, positions}},
-                {.positions = positions, .probe = &probe, .editor = editor}, activations);
+                {.sequences = {1, positions}, .probe = &probe, .editor = editor}, activations);
     return probe;
   }
 

@@ -138,12 +138,7 @@ std::vector<float> pass(const Transformer& gpt, KeyValueCache& cache, std::int64
     }
   }
   const StackActivations activations(gpt.specification(), batch, end - begin, Keep::one_block);
-  gpt.forward(tokens,
-              {.batch = batch,
-               .positions = end - begin,
-               .first_position = begin,
-               .cache = &cache,
-               .probe = probe},
+  gpt.forward(tokens, {.sequences = Sequences::next_of(cache, end - begin), .probe = probe},
               activations);
   const auto norms = activations.final_norm().span();
   return {norms.begin(), norms.end()};

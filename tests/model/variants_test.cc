@@ -18,7 +18,7 @@ struct Base {
 
   StackActivations activations(Keep keep = Keep::every_block) const {
     StackActivations activations(gpt.specification(), 1, positions, keep);
-    gpt.forward({tokens.data(), {1, positions}}, {.positions = positions}, activations);
+    gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
     return activations;
   }
 };

@@ -58,7 +58,7 @@ class GroupTraining : public Training {
   static std::string greedy_tokens(const Transformer& gpt) {
     const std::int32_t tokens[] = {1, 2, 3};
     EvaluationBuffers buffers(gpt.specification(), 1, 3);
-    gpt.forward({tokens, {1, 3}}, {.batch = 1, .positions = 3}, buffers.activations);
+    gpt.forward({tokens, {1, 3}}, {.sequences = {1, 3}}, buffers.activations);
     Tensor<float> logits(Shape{3, gpt.specification().vocabulary_size});
     gpt.project(buffers.activations.final_norm(), logits);
     const auto best = std::ranges::max_element(

@@ -39,7 +39,7 @@ struct Head {
   std::int64_t memory = 0;
   std::int64_t head_size = 0;
   // Query t sees memory [visible + t − window + 1, visible + t], cut off at 0 and S: `visible` is
-  // S − T + ahead when causal, S when full.
+  // S − T + query_offset when causal, S when full.
   std::int64_t visible = 0;
   std::int64_t window = unlimited;
   float scale = 1.0F;
@@ -104,7 +104,7 @@ inline Head head_of(const AttentionInput<float>& input, std::int64_t batch, std:
           .queries = queries,
           .memory = memory,
           .head_size = input.query.extent(3),
-          .visible = causal ? memory - queries + input.ahead : memory,
+          .visible = causal ? memory - queries + input.query_offset : memory,
           .window = window_of(input),
           .scale = input.scale,
           .soft_cap = input.soft_cap,

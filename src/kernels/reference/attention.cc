@@ -16,7 +16,7 @@ namespace {
 template <class T>
 bool visible(const AttentionInput<T>& input, std::int64_t t, std::int64_t s) {
   if (input.mask == Mask::full) return true;
-  const std::int64_t own = input.key.extent(1) - input.query.extent(1) + input.ahead + t;
+  const std::int64_t own = input.key.extent(1) - input.query.extent(1) + input.query_offset + t;
   return s <= own && (input.window == 0 || s > own - input.window);
 }
 

@@ -62,7 +62,7 @@ struct HeadScan::Rows {
       : layer(of_layer),
         input(attention),
         log_sum_exp(lse),
-        pass({.batch = lse.extent(0), .positions = lse.extent(2), .editor = editor}),
+        pass({.sequences = {lse.extent(0), lse.extent(2)}, .editor = editor}),
         numbers(Shape{9, lse.size()}) {
     const auto part = [&](std::int64_t index) {
       return View<float>(numbers.data() + index * lse.size(), lse.shape());
@@ -83,6 +83,8 @@ struct HeadScan::Rows {
       }
     }
   }
+
+  std::int64_t positions() const { return log_sum_exp.extent(2); }
 
   bool is_edited(std::int64_t head) const {
     const auto edits = [&](const Point& point) {
@@ -106,7 +108,7 @@ struct HeadScan::Rows {
 
  private:
   Tensor<float> edited_plane(std::int64_t b, std::int64_t head) const {
-    Tensor<float> plane(Shape{pass.positions, pass.positions});
+    Tensor<float> plane(Shape{positions(), positions()});
     pattern_plane(pass, layer, self_attention_points, input, log_sum_exp, b, head, plane);
     return plane;
   }
@@ -114,7 +116,7 @@ struct HeadScan::Rows {
   // The statistics of attention_row_statistics(), for rows that need not sum to one.
   void add_edited_plane(std::int64_t b, std::int64_t h, View<const std::int32_t> tokens) {
     const Tensor<float> plane = edited_plane(b, h);
-    for (std::int64_t t = 0; t < pass.positions; ++t) {
+    for (std::int64_t t = 0; t < positions(); ++t) {
       const std::span<const float> p = plane.view()[t].span();
       double sum = 0, entropy = 0, distance = 0, duplicate = 0, induction = 0;
       float largest = 0;
@@ -380,7 +382,7 @@ HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens
     }
     const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
     scan.expect(read);
-    gpt.forward(read, {.positions = positions, .probe = &scan, .editor = editor.get()},
+    gpt.forward(read, {.sequences = {1, positions}, .probe = &scan, .editor = editor.get()},
                 *activations);
     if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
   }

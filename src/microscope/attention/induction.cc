@@ -212,7 +212,8 @@ InductionMeasure measure_induction(const Transformer& gpt, const InductionOption
     require(!stop_requested(options.stop), ErrorCode::interrupted,
             "stopped while measuring induction");
     gpt.forward({tokens.data(), {1, positions}},
-                {.positions = positions, .probe = &probe, .editor = options.editor}, activations);
+                {.sequences = {1, positions}, .probe = &probe, .editor = options.editor},
+                activations);
   };
   ScoreStatistics induction(config);
   ScoreStatistics previous(config);

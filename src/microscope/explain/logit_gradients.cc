@@ -210,7 +210,7 @@ double metric_of(const Transformer& gpt, std::span<const std::int32_t> tokens,
   const auto positions = std::ssize(tokens);
   const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
-              {.positions = positions, .editor = &editor}, activations);
+              {.sequences = {1, positions}, .editor = &editor}, activations);
   return metric_row(gpt, metric.question)
       .metric(activations.final_norm()[position_in_text(metric.position, positions)].span());
 }
@@ -246,7 +246,7 @@ LogitGradients differentiate_logit(const Transformer& gpt, std::span<const std::
   GradientProbe probe(points);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
   const EditorOfPass of_pass(gpt.editor(), editor);
-  const Pass pass{.positions = positions, .probe = &probe, .editor = of_pass.get()};
+  const Pass pass{.sequences = {1, positions}, .probe = &probe, .editor = of_pass.get()};
   const StackActivations activations(config, 1, positions, Keep::every_block);
   gpt.forward(batch, pass, activations);
   // After the pass: functions of the user show only then which values they change.

@@ -68,7 +68,7 @@ LossFlow loss_flow(const Transformer& gpt, std::span<const std::int32_t> tokens,
   LossFlow flow{.points = stream_points(config.layers)};
   NormProbe probe(flow.points, positions);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
-  const Pass pass{.positions = positions, .probe = &probe};
+  const Pass pass{.sequences = {1, positions}, .probe = &probe};
   const StackActivations activations(config, 1, positions, Keep::every_block);
   gpt.forward(batch, pass, activations);
   Tensor<float> logits(Shape{1, config.vocabulary_size});

@@ -105,9 +105,9 @@ class NeuronProbe final : public Probe {
 void read_windows(const Transformer& gpt, std::span<const std::int32_t> corpus, std::int64_t first,
                   const StackActivations& activations, NeuronProbe& probe) {
   probe.start(first);
-  const Pass pass{
-      .batch = activations.batch(), .positions = activations.positions(), .probe = &probe};
-  gpt.forward({corpus.data() + first, {pass.batch, pass.positions}}, pass, activations);
+  const Pass pass{.sequences = {activations.batch(), activations.positions()}, .probe = &probe};
+  gpt.forward({corpus.data() + first, {activations.batch(), activations.positions()}}, pass,
+              activations);
 }
 
 void require_neurons(const StackSpecification& config, std::span<const NeuronId> neurons) {

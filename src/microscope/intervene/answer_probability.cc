@@ -36,7 +36,7 @@ std::vector<double> next_token_probabilities(const Transformer& gpt,
   const std::int64_t positions = std::ssize(tokens);
   const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   gpt.forward({tokens.data(), {1, positions}},
-              {.positions = positions, .probe = probe, .editor = editor}, activations);
+              {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
   Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
   gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
   const double largest = *std::ranges::max_element(logits.span());

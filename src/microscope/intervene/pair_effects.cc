@@ -42,10 +42,9 @@ class GreedyDecoder {
         encoder_(model.architecture().encoder(), 1, sources_, Keep::one_block),
         decoder_(model.architecture().decoder(), 1, 1, Keep::one_block, sources_),
         cache_(model.make_cache(1, longest, CacheType::f32)),
-        row_starts_{0, sources_},
-        memory_{.rows = encoder_.final_norm(), .row_starts = row_starts_} {
+        memory_{.rows = encoder_.final_norm(), .texts = {1, sources_}} {
     stack_forward(model.stack(StackSite::encoder), {source.data(), Shape{1, sources_}},
-                  {.positions = sources_,
+                  {.sequences = {1, sources_},
                    .site = StackSite::encoder,
                    .probe = options.probe,
                    .editor = editor_.get()},
@@ -56,9 +55,8 @@ class GreedyDecoder {
 
   // Logits of the token after this one.
   std::span<const float> read(std::int32_t token) {
-    const Pass pass{.first_position = cache_.length(),
-                    .cache = &cache_,
-                    .projected_as = kernels::decoding_step,
+    const Pass pass{.sequences = Sequences::next_of(cache_),
+                    .length = kernels::decoding_step,
                     .memory = &memory_,
                     .site = StackSite::decoder,
                     .probe = options_.probe,
@@ -66,7 +64,7 @@ class GreedyDecoder {
     stack_forward(model_.stack(StackSite::decoder), {&token, Shape{1, 1}}, pass, decoder_);
     logits_ = Tensor<float>(Shape{1, model_.architecture().decoder().vocabulary_size});
     unembed(model_.stack(StackSite::decoder), decoder_.unembedding_in(), logits_,
-            pass.projected_positions());
+            pass.arithmetic_length());
     return logits_.span();
   }
 
@@ -78,7 +76,6 @@ class GreedyDecoder {
   StackActivations encoder_;
   StackActivations decoder_;
   KeyValueCache cache_;
-  std::vector<std::int64_t> row_starts_;
   CrossMemory memory_;
   Tensor<float> logits_;
 };

@@ -13,8 +13,8 @@ namespace {
 Tensor<float> read(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
                    std::span<const std::int32_t> predicted, const StackActivations& activations) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}), {.positions = positions},
-              activations);
+  gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
+              {.sequences = {1, positions}}, activations);
   return gpt.project_tokens(activations.final_norm().slice(0, positions - 1, positions), predicted,
                             positions);
 }
@@ -149,10 +149,11 @@ void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed)
                                        kind_.point == PointKind::value, false);
   Tensor<float> out(Shape{1, positions, 1, d});
   Tensor<float> log_sum_exp(Shape{1, 1, positions});
-  const Pass pass{.positions = positions};
+  const Pass pass{.sequences = {1, positions}};
   const RotaryRows none;
   const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
-  attend(at, attention_input(at, AttentionKind::self, {query, key, value}), out, log_sum_exp);
+  attend(at, AttentionKind::self, attention_input(at, AttentionKind::self, {query, key, value}),
+         out, log_sum_exp);
   std::copy_n(out.data() + changed.begin * d, (changed.end - changed.begin) * d, mixed.data());
 }
 
@@ -160,7 +161,7 @@ void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed)
 void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
   const AttentionSpecification& attention = gpt_.specification().block.attention;
   const std::int64_t d = attention.head_size, positions = clean_.positions();
-  const Pass pass{.positions = positions};
+  const Pass pass{.sequences = {1, positions}};
   const RotaryRows none;
   const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
   const auto shares_of = [&](const StackActivations& run) {
@@ -222,7 +223,7 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t firs
   for (std::int64_t i = 0; i < rows; ++i) {
     copy_row(clean.feed_forward.post, variants.first(first_variant + i), neurons, i);
   }
-  const Pass pass{.positions = clean_.positions()};
+  const Pass pass{.sequences = {1, clean_.positions()}};
   project(pass, neurons, gpt_.parameters().block(cells.front().layer).down, added);
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t variant = first_variant + i;
@@ -264,7 +265,7 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
     }
   }
   Tensor<float> middles(Shape{rows, gpt_.specification().channels});
-  const Pass pass{.positions = clean_.positions()};
+  const Pass pass{.sequences = {1, clean_.positions()}};
   project(pass, mixed, gpt_.parameters().block(layer).projection, middles);
   for (std::int64_t row = 0; row < rows; ++row) {
     const View<float> middle = middles.view()[row];

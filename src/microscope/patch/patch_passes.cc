@@ -21,7 +21,7 @@ PatchPasses::PatchPasses(const Transformer& gpt, const PatchRequest& request,
 Tensor<float> PatchPasses::logits_of(const std::vector<std::int32_t>& tokens,
                                      Editor* editor) const {
   const std::int64_t positions = std::ssize(tokens);
-  gpt_.forward({tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
+  gpt_.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}, .editor = editor},
                activations_);
   return gpt_.project_tokens(activations_.final_norm().slice(0, positions - 1, positions),
                              predicted_, positions);

@@ -71,7 +71,7 @@ std::int64_t KeptPass::bytes_needed(const StackSpecification& config, std::int64
 }
 
 Pass KeptPass::pass(Probe* probe) const {
-  return {.positions = positions(), .probe = probe, .editor = editor_.get()};
+  return {.sequences = {1, positions()}, .probe = probe, .editor = editor_.get()};
 }
 
 View<const float> KeptPass::branch(std::int64_t layer, std::int64_t half) const {

@@ -54,10 +54,10 @@ StackActivations run_pair(const Transformer& model, const Texts& tokens, Editor*
   StackActivations decoder(architecture.decoder(), 1, targets, Keep::one_block, sources);
   model.forward(
       {{tokens.source.data(), Shape{1, sources}},
-       {.positions = sources, .site = StackSite::encoder, .probe = probe, .editor = editor},
+       {.sequences = {1, sources}, .site = StackSite::encoder, .probe = probe, .editor = editor},
        encoder},
       {{tokens.target.data(), Shape{1, targets}},
-       {.positions = targets, .site = StackSite::decoder, .probe = probe, .editor = editor},
+       {.sequences = {1, targets}, .site = StackSite::decoder, .probe = probe, .editor = editor},
        decoder});
   if (encoded.present()) std::ranges::copy(encoder.final_norm().span(), encoded.data());
   return decoder;

@@ -46,8 +46,6 @@ std::int64_t checked_positions(const Transformer& gpt, std::span<const std::int3
   return positions;
 }
 
-bool is_plane(PointKind kind) { return kind == PointKind::scores || kind == PointKind::pattern; }
-
 }  // namespace
 
 RecordedPass::RecordedPass(const Transformer& gpt, Batch batch, Probe* observer)
@@ -67,8 +65,7 @@ std::int64_t RecordedPass::bytes() const {
 }
 
 Pass RecordedPass::pass(Probe* probe) const {
-  return {
-      .batch = batch_, .positions = positions_, .token_types = input_.token_types, .probe = probe};
+  return {.sequences = {batch_, positions_}, .token_types = input_.token_types, .probe = probe};
 }
 
 View<float> RecordedPass::rows(View<float> all) const {

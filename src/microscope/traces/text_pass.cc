@@ -44,7 +44,7 @@ StackActivations run_text(const Transformer& gpt, std::span<const std::int32_t> 
   require_text_fits(gpt.specification(), tokens);
   const auto positions = std::ssize(tokens);
   StackActivations activations(gpt.specification(), 1, positions, keep);
-  gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .probe = &probe},
+  gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}, .probe = &probe},
               activations);
   return activations;
 }

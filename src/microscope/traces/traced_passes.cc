@@ -81,7 +81,7 @@ Trace trace_prompt(const Transformer& gpt, std::span<const std::int32_t> tokens,
   ActivationTrace trace(config, request, 1, positions, more);
   const EditorOfPass all(gpt.editor(), editor);
   const View<const std::int32_t> read(tokens.data(), {1, positions});
-  const Pass pass{.positions = positions, .probe = &trace, .editor = all.get()};
+  const Pass pass{.sequences = {1, positions}, .probe = &trace, .editor = all.get()};
   const StackActivations activations(config, 1, positions,
                                      gradients ? Keep::residuals : Keep::one_block);
   gpt.forward(read, pass, activations);

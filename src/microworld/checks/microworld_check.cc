@@ -135,7 +135,7 @@ class Examination {
     const StackSpecification& config = gpt_.specification();
     const StackActivations activations(config, size, batch.positions, Keep::one_block);
     adjectives_.look_at(&batch);
-    gpt_.forward(batch.tokens, {.batch = size, .positions = batch.positions, .probe = &adjectives_},
+    gpt_.forward(batch.tokens, {.sequences = {size, batch.positions}, .probe = &adjectives_},
                  activations);
 
     VocabularyLoss loss(config.vocabulary_size);
@@ -344,8 +344,8 @@ class CausalExamination {
     const std::int64_t positions = std::ssize(story.tokens) - 1;
     const std::int64_t vocabulary = gpt_.specification().vocabulary_size;
     const StackActivations activations(gpt_.specification(), 1, positions, Keep::one_block);
-    gpt_.forward({story.tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
-                 activations);
+    gpt_.forward({story.tokens.data(), {1, positions}},
+                 {.sequences = {1, positions}, .editor = editor}, activations);
     Tensor<float> logits(Shape{1, vocabulary});
     for (const Case& each : story.cases) {
       gpt_.project(activations.final_norm().slice(0, each.position, each.position + 1), logits);

@@ -157,10 +157,9 @@ TEST_P(FamilyAttention, GrowsStepByStep) {
   KeyValueCache cache(stack(), 1, positions);
   const auto read = [&](std::int64_t begin, std::int64_t end) {
     const StackActivations activations(stack(), 1, end - begin, Keep::one_block);
-    gpt.forward(
-        {tokens.data() + begin, {1, end - begin}},
-        {.positions = end - begin, .first_position = begin, .cache = &cache, .probe = &grown},
-        activations);
+    gpt.forward({tokens.data() + begin, {1, end - begin}},
+                {.sequences = Sequences::next_of(cache, end - begin), .probe = &grown},
+                activations);
   };
   read(0, 60);
   for (std::int64_t t = 60; t < positions; ++t) read(t, t + 1);

@@ -197,8 +197,8 @@ TEST(HeadScan, SeesInterventions) {
        {{PointKind::residual_mid, 0}, {}, ScaleBy{0.25F}}});
   Capture capture({Point{PointKind::pattern, 0}, Point{PointKind::pattern, 1}});
   const StackActivations activations(gpt.specification(), 1, 70, Keep::one_block);
-  gpt.forward({tokens.data(), {1, 70}}, {.positions = 70, .probe = &capture, .editor = &editor},
-              activations);
+  gpt.forward({tokens.data(), {1, 70}},
+              {.sequences = {1, 70}, .probe = &capture, .editor = &editor}, activations);
   const HeadScan scan = scan_heads(gpt, tokens, {.detectors = every_detector(), .editor = &editor});
   expect_statistics(scan, capture, tokens);
   expect_detections(scan, capture, tokens);

@@ -24,10 +24,8 @@ void read(const Transformer& gpt, std::span<const std::int32_t> tokens, KeyValue
           Probe& probe) {
   const auto positions = std::ssize(tokens);
   const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward(
-      {tokens.data(), {1, positions}},
-      {.positions = positions, .first_position = cache.length(), .cache = &cache, .probe = &probe},
-      activations);
+  gpt.forward({tokens.data(), {1, positions}},
+              {.sequences = Sequences::next_of(cache, positions), .probe = &probe}, activations);
 }
 
 // A head with random queries and keys and its materialised plane.

@@ -26,10 +26,8 @@ struct InterventionExample {
   // The next `count` tokens, behind those in the cache: (count, V).
   Tensor<float> read(KeyValueCache& cache, std::int64_t count, Editor* editor) const {
     const StackActivations activations(specification(), 1, count, Keep::one_block);
-    gpt.forward(
-        {tokens.data() + cache.length(), {1, count}},
-        {.positions = count, .first_position = cache.length(), .cache = &cache, .editor = editor},
-        activations);
+    gpt.forward({tokens.data() + cache.length(), {1, count}},
+                {.sequences = Sequences::next_of(cache, count), .editor = editor}, activations);
     Tensor<float> logits(Shape{count, specification().vocabulary_size});
     gpt.project(activations.final_norm(), logits);
     return logits;
@@ -41,8 +39,8 @@ struct InterventionExample {
   Capture captured(const std::vector<Point>& points, Editor* editor = nullptr) const {
     Capture capture(points);
     const StackActivations activations(specification(), 1, 10, Keep::one_block);
-    gpt.forward({tokens.data(), {1, 10}}, {.positions = 10, .probe = &capture, .editor = editor},
-                activations);
+    gpt.forward({tokens.data(), {1, 10}},
+                {.sequences = {1, 10}, .probe = &capture, .editor = editor}, activations);
     return capture;
   }
 };

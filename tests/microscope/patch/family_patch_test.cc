@@ -28,7 +28,7 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
 
   std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor) const {
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
-    gpt.forward({tokens.data(), {1, positions}}, {.positions = positions, .editor = editor},
+    gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}, .editor = editor},
                 activations);
     std::vector<float> values(static_cast<std::size_t>(stack().vocabulary_size));
     gpt.project(activations.final_norm().slice(0, positions - 1, positions),
@@ -130,7 +130,7 @@ TEST_P(FamilyPatch, PlanesKeepTheirMasks) {
     Capture after({Point{kind, layer}});
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
     gpt.forward({request.clean.data(), {1, positions}},
-                {.positions = positions, .probe = &after, .editor = &zero}, activations);
+                {.sequences = {1, positions}, .probe = &after, .editor = &zero}, activations);
     for (std::int64_t i = 0; i < before.size(); ++i) {
       EXPECT_EQ(after.at({kind, layer})[i], std::isinf(before[i]) ? before[i] : 0.0F);
     }
@@ -208,7 +208,7 @@ TEST_P(FamilyPatch, RotatedKeysCanBeEdited) {
   Capture capture({Point{PointKind::pattern, 0}});
   const StackActivations activations(stack(), 1, positions, Keep::one_block);
   gpt.forward({request.clean.data(), {1, positions}},
-              {.positions = positions, .probe = &capture, .editor = &zero}, activations);
+              {.sequences = {1, positions}, .probe = &capture, .editor = &zero}, activations);
   const View<const float> pattern = capture.at({PointKind::pattern, 0}).view()[0];
   const std::int64_t window = stack().block.attention.window(0);
   const std::int64_t visible = window > 0 ? std::min(window, positions) : positions;

@@ -47,7 +47,7 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
   StackActivations kept(const std::vector<std::int32_t>& text) const {
     const auto positions = std::ssize(text);
     StackActivations activations(stack(), 1, positions, Keep::every_block);
-    gpt_.forward({text.data(), {1, positions}}, {.positions = positions}, activations);
+    gpt_.forward({text.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
     return activations;
   }
 
@@ -65,7 +65,7 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
     const auto positions = std::ssize(text);
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
     gpt_.forward({text.data(), {1, positions}},
-                 {.positions = positions, .probe = probe, .editor = editor}, activations);
+                 {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
     const std::span<const float> values = activations.final_norm().span();
     return {values.begin(), values.end()};
   }

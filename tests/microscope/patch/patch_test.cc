@@ -33,7 +33,8 @@ struct PatchExample {
                             Capture* capture = nullptr) const {
     const StackActivations activations(gpt.specification(), 1, prompt_positions, Keep::one_block);
     gpt.forward({tokens.data(), {1, prompt_positions}},
-                {.positions = prompt_positions, .probe = capture, .editor = editor}, activations);
+                {.sequences = {1, prompt_positions}, .probe = capture, .editor = editor},
+                activations);
     std::vector<float> values(61);
     gpt.project(activations.final_norm().slice(0, prompt_positions - 1, prompt_positions),
                 View<float>(values.data(), {1, 61}));

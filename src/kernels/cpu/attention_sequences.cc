@@ -1,0 +1,51 @@
+#include "kernels/attention_sequences.h"
+
+#include <algorithm>
+
+#include "base/threads.h"
+
+namespace heed::kernels {
+namespace {
+
+void attend(const SequenceAttention& sequence) {
+  const AttentionInput<float>& input = sequence.input;
+  if (!sequence.is_quantised()) {
+    return attention_forward(input, sequence.out, sequence.log_sum_exp);
+  }
+  attention_forward(QuantisedCacheAttention{.query = input.query,
+                                            .key = sequence.quantised_key,
+                                            .value = sequence.quantised_value,
+                                            .mask = input.mask,
+                                            .scale = input.scale,
+                                            .window = input.window,
+                                            .soft_cap = input.soft_cap,
+                                            .positions = input.positions,
+                                            .position_bias = input.position_bias},
+                    sequence.out, sequence.log_sum_exp);
+}
+
+void attend_backward(const SequenceAttentionBackward& sequence) {
+  attention_backward(sequence.input, sequence.out, sequence.log_sum_exp, sequence.d_out,
+                     sequence.gradients);
+}
+
+}  // namespace
+
+void attention_forward(std::span<const SequenceAttention> sequences) {
+  parallel_items(std::ssize(sequences),
+                 [&](std::int64_t index) { attend(sequences[static_cast<std::size_t>(index)]); });
+}
+
+void attention_backward(std::span<const SequenceAttentionBackward> sequences) {
+  const bool share_a_table = std::ranges::any_of(
+      sequences, [](const auto& sequence) { return sequence.gradients.position_bias.present(); });
+  if (share_a_table) {
+    for (const SequenceAttentionBackward& sequence : sequences) attend_backward(sequence);
+    return;
+  }
+  parallel_items(std::ssize(sequences), [&](std::int64_t index) {
+    attend_backward(sequences[static_cast<std::size_t>(index)]);
+  });
+}
+
+}  // namespace heed::kernels
