@@ -12,7 +12,6 @@
 #include "cli/terminal/text.h"
 #include "engine/documents.h"
 #include "engine/find_config.h"
-#include "model/architecture_presets.h"
 #include "model/cache.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"

@@ -9,7 +9,6 @@
 #include "engine/pulled_models.h"
 #include "formats/config_file.h"
 #include "formats/model_files.h"
-#include "model/architecture_presets.h"
 #include "model/presets.h"
 #include "train/presets.h"
 

@@ -10,8 +10,8 @@
 #include "kernels/kernels.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
+#include "model/editor.h"
 #include "model/input_checks.h"
-#include "model/joined_editor.h"
 #include "model/vocabulary.h"
 
 namespace heed {

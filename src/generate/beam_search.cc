@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "generate/beam_source.h"
-#include "model/joined_editor.h"
+#include "model/editor.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // Kernels that move, fill, add up and compare numbers: what a model does between the operations of
-// kernels.h. kernels/reference/elements.h has plain ones, in any precision.
+// kernels.h. kernels/reference/reference.h has plain ones, in any precision.
 //
 // Views may have any strides unless a comment says otherwise; operands of one shape. Outputs
 // overwrite unless a comment says that they accumulate. Each element is rounded as its formula

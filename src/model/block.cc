@@ -7,7 +7,7 @@
 #include "model/attention.h"
 #include "model/cross_attention.h"
 #include "model/head_points.h"
-#include "model/norm.h"
+#include "model/stages.h"
 
 namespace heed {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
-#include "model/norm.h"
+#include "model/stages.h"
 #include "model/view_shapes.h"
 #include "tensor/tensor.h"
 

@@ -9,8 +9,8 @@
 #include "model/cache.h"
 #include "model/edited_points.h"
 #include "model/input_checks.h"
-#include "model/norm.h"
 #include "model/prediction_head.h"
+#include "model/stages.h"
 #include "model/view_shapes.h"
 
 namespace heed {

@@ -10,6 +10,7 @@
 #include "model/activations.h"
 #include "model/attention_site.h"
 #include "model/derived_points.h"
+#include "model/edited_points.h"
 #include "model/parameters.h"
 #include "model/pass.h"
 #include "model/rotary.h"
@@ -132,5 +133,20 @@ void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& sa
 
 // What a branch adds to the stream, (N, C), after dropout, in place.
 void drop(const LayerPass& at, DropoutPoint point, View<float> branch);
+
+// A norm of a pass, with its probe points.
+
+// norm.out (N, C) from x (N, C); norm.saved is filled.
+void norm_forward(const StackSpecification& stack, const Pass& pass, std::int64_t layer,
+                  const NormPoints& points, View<const float> x, const NormOutput& norm);
+
+// d_x (N, C), accumulated, from norm.d_out (N, C); parameter gradients accumulate.
+struct NormBackward {
+  View<float> d_x;
+  kernels::NormGradients<float> gradients;
+};
+void norm_backward(const StackSpecification& stack, const Pass& pass, std::int64_t layer,
+                   const NormPoints& points, const NormOperands& norm,
+                   const NormBackward& backward);
 
 }  // namespace heed

@@ -4,7 +4,7 @@
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/cross_attention.h"
-#include "model/joined_editor.h"
+#include "model/editor.h"
 #include "model/view_shapes.h"
 
 namespace heed {

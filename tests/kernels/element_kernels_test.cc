@@ -10,7 +10,6 @@
 #include "base/threads.h"
 #include "kernels/cases.h"
 #include "kernels/kernels.h"
-#include "kernels/reference/elements.h"
 #include "kernels/reference/reference.h"
 #include "kernels/support.h"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
-#include "model/architecture_presets.h"
 #include "model/parameters.h"
 #include "model/presets.h"
 #include "model/transformer.h"

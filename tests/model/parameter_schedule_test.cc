@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "model/architecture_presets.h"
 #include "model/presets.h"
 #include "model/transformer.h"
 

@@ -3,8 +3,8 @@
 #include "kernels/attention_summaries.h"
 
 #include "base/threads.h"
-#include "kernels/attention_summary_checks.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_summaries.cc"

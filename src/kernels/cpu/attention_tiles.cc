@@ -7,7 +7,6 @@
 #include "kernels/instruction_sets.h"
 
 #if HWY_ARCH_X86_64
-#include "kernels/cpu/attention_tiles_x86.h"
 #endif
 
 namespace heed::kernels {

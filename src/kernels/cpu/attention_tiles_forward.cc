@@ -15,7 +15,6 @@
 #include <numbers>
 
 #include "kernels/cpu/attention_tile_softmax.h"
-#include "kernels/cpu/attention_tiles_x86.h"
 #include "kernels/cpu/rounding.h"
 #include "kernels/cpu/scratch.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/attention_summary_checks.h"
+#include "kernels/operand_checks.h"
 #include "kernels/reference/reference.h"
 
 namespace heed::kernels::reference {

@@ -1,4 +1,4 @@
-#include "kernels/reference/elements.h"
+#include "kernels/reference/reference.h"
 
 #include <bit>
 #include <cmath>

@@ -14,8 +14,8 @@
 #include "microscope/attention/score_precision.h"
 #include "microscope/attention/visible_keys.h"
 #include "model/edited_points.h"
+#include "model/editor.h"
 #include "model/input_checks.h"
-#include "model/joined_editor.h"
 
 namespace heed {
 namespace {

@@ -14,7 +14,6 @@
 #include "microscope/traces/text_pass.h"
 #include "model/editor.h"
 #include "model/input_checks.h"
-#include "model/joined_editor.h"
 
 namespace heed {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "model/editor.h"
 #include "model/input_checks.h"
-#include "model/joined_editor.h"
 
 namespace heed {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "model/joined_editor.h"
+#include "model/editor.h"
 #include "model/transformer.h"
 #include "tensor/tensor.h"
 

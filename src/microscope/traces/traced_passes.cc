@@ -5,8 +5,8 @@
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/text_pass.h"
 #include "model/derived_points.h"
+#include "model/editor.h"
 #include "model/input_checks.h"
-#include "model/joined_editor.h"
 #include "model/vocabulary.h"
 
 namespace heed {

@@ -1,4 +1,4 @@
-#include "model/joined_editor.h"
+#include "model/editor.h"
 
 namespace heed {
 namespace {
