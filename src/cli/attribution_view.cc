@@ -12,7 +12,7 @@
 #include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "tensor/tensor.h"
 
 namespace heed::cli {

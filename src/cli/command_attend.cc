@@ -12,9 +12,9 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/pair_command.h"
-#include "engine/documents.h"
 #include "engine/load_pair_model.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/intervene/head_effects.h"
 
 namespace heed::cli {

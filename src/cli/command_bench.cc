@@ -12,7 +12,7 @@
 #include "cli/other_program.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
-#include "engine/benchmark.h"
+#include "engine/bench/benchmark.h"
 #include "kernels/instruction_sets.h"
 
 namespace heed::cli {

@@ -16,8 +16,8 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
-#include "engine/predicted_text.h"
-#include "engine/token_json.h"
+#include "engine/evaluate.h"
+#include "engine/views/token_json.h"
 #include "train/evaluation.h"
 
 namespace heed::cli {

@@ -16,7 +16,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/explain/composition.h"
 #include "microscope/explain/neuron_contexts.h"
 #include "microscope/explain/singular_vectors.h"

@@ -18,7 +18,7 @@
 #include "cli/output.h"
 #include "cli/sampling_options.h"
 #include "cli/terminal/ink.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "generate/generator.h"
 
 namespace heed::cli {

@@ -12,7 +12,7 @@
 #include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/traces/kept_pass.h"
 
 namespace heed::cli {

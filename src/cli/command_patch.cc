@@ -22,7 +22,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
 #include "microscope/patch/patch_grid.h"

@@ -15,8 +15,8 @@
 #include "cli/output.h"
 #include "cli/plan_view.h"
 #include "cli/terminal/progress_line.h"
-#include "engine/plan_report.h"
-#include "engine/training_rates.h"
+#include "engine/bench/training_rates.h"
+#include "engine/plan/plan_report.h"
 
 namespace heed::cli {
 namespace {

@@ -11,7 +11,6 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
 #include "engine/pull.h"
-#include "engine/pulled_models.h"
 #include "formats/model_files.h"
 
 namespace heed::cli {

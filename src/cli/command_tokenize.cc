@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/terminal/ink.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 
 namespace heed::cli {
 namespace {

@@ -19,12 +19,12 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
-#include "engine/embedded_models.h"
-#include "engine/load_options.h"
+#include "engine/embedded_files.h"
 #include "engine/load_pair_model.h"
-#include "engine/long_texts.h"
+#include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/searched_beams.h"
-#include "engine/translation_json.h"
+#include "engine/views/report_json.h"
 
 namespace heed::cli {
 namespace {

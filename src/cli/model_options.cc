@@ -14,7 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/number_option.h"
 #include "cli/terminal/text.h"
-#include "engine/load_options.h"
+#include "engine/loaded_model.h"
 #include "kernels/prepared_weight.h"
 #include "model/input_checks.h"
 

@@ -5,7 +5,7 @@
 #include "cli/interrupt.h"
 #include "cli/number_option.h"
 #include "cli/pair_command.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "microscope/intervene/pair_intervention_text.h"
 
 namespace heed::cli {

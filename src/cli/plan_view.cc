@@ -8,7 +8,7 @@
 #include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/benchmark_cost.h"
+#include "engine/bench/work_cost.h"
 
 namespace heed::cli {
 namespace {

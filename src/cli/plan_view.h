@@ -1,7 +1,7 @@
 // A scaling plan as tables.
 #pragma once
 
-#include "engine/plan_report.h"
+#include "engine/plan/plan_report.h"
 
 namespace heed::cli {
 
