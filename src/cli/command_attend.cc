@@ -5,11 +5,10 @@
 #include <optional>
 
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/attend.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/pair_command.h"
 #include "engine/load_pair_model.h"

@@ -8,7 +8,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
 #include "engine/embedded_files.h"

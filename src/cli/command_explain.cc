@@ -6,11 +6,10 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/result_file.h"
 #include "cli/terminal/progress_line.h"

@@ -5,9 +5,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/loaded_model.h"

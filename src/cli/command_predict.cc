@@ -5,14 +5,11 @@
 #include <memory>
 
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
-#include "cli/sampling_options.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/facade.h"

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"

@@ -6,14 +6,12 @@
 #include <memory>
 
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/attend.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/views/report_json.h"

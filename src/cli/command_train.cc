@@ -8,10 +8,9 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/process_group.h"
 #include "cli/terminal/progress_line.h"

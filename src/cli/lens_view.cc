@@ -7,7 +7,7 @@
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/heat_map.h"
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "engine/views/token_json.h"
 #include "tensor/tensor.h"

@@ -1,16 +1,28 @@
-// Rejects calls that CLI11 would misinterpret.
+// How commands are called: --help, and the refusal of calls that are wrong.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 
 namespace CLI {
 class App;
+class FormatterBase;
 class Option;
+class ParseError;
 }  // namespace CLI
 
 namespace heed::cli {
 
-// For every option of every command: a list takes one word at a time and no value is empty.
+// --help: options in two columns, wrapped to the terminal, with defaults in brackets.
+std::shared_ptr<CLI::FormatterBase> help_formatter();
+
+// The message for a call that CLI11 rejects: what was wrong, what was expected, and the --help to
+// consult.
+std::string usage_error_text(const CLI::App& app, const CLI::ParseError& error);
+
+// Rejects calls that CLI11 would misinterpret: for every option of every command, a list takes one
+// word at a time and no value is empty.
 void make_strict(CLI::App& app);
 
 // Checks the words of a call before they are parsed. Throws Error{invalid_argument} for an option
