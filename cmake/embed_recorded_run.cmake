@@ -18,7 +18,7 @@ string(SUBSTRING ${key} 0 16 key)
 file(WRITE ${OUTPUT}
 "// The recorded run's files, in the read-only data of the program.
 #include \"base/embedded_file.h\"
-#include \"engine/recorded_run.h\"
+#include \"engine/embedded_files.h\"
 
 #include <vector>
 

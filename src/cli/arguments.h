@@ -37,7 +37,7 @@ class Option {
   Option capture_default_str();  // shows the variable's present value as the default
   Option default_str(const std::string& text);
   Option expected(int count);
-  Option expected(int least, int most);  // most < 0: any number
+  Option expected(int min, int max);  // max < 0: any number
   Option delimiter(char delimiter);
   Option allow_extra_args(bool allow);  // values after the first, as words of their own
   Option take_all();                    // an option that is repeated gives all its values
@@ -73,7 +73,7 @@ class Command {
   Command get_subcommand(const std::string& name);
   Option get_option(const std::string& name);
   Command require_subcommand(int count = 1);
-  Command require_subcommand(int least, int most);
+  Command require_subcommand(int min, int max);
   bool has_parsed_subcommand() const;
   // Runs the command after its options are parsed.
   Command callback(std::function<void()> run);
@@ -84,5 +84,30 @@ class Command {
  private:
   CLI::App* app_;
 };
+
+// Checks of numbers, whose messages say what they refuse and what was expected.
+
+// A whole number from `min` to `max`, both included; signs that would wrap around in an unsigned
+// number are refused, too.
+Check between(std::uint64_t min, std::uint64_t max);
+Check at_least(std::uint64_t min);
+
+// What seeds a generator of random numbers: any whole number of 64 bits.
+Check any_seed();
+
+// A number of seconds, fractions too.
+Check seconds_above_zero();
+Check seconds_from_zero();
+
+// A list, the same way in every command: "--points A,B" or "--points A --points B", never several
+// words after one option. `values_behind`, where given, is what separates an item from its value
+// ('=' or ':'): commas in a value belong to it, as in "L1H0:7>3,7>4". Throws
+// Error{invalid_argument} for an empty item.
+Option add_list_option(Command command, const std::string& name, std::vector<std::string>& items,
+                       const std::string& description, char values_behind = '\0');
+
+// The same as one text with commas, as parse_indices takes it.
+Option add_list_option(Command command, const std::string& name, std::string& list,
+                       const std::string& description);
 
 }  // namespace heed::cli

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/json_fwd.h"
-#include "cli/terminal/ink.h"
 #include "cli/terminal/terminal.h"
 #include "engine/loaded_model.h"
 #include "microscope/attention/head_statistics.h"

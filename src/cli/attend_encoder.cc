@@ -9,8 +9,8 @@
 #include "cli/pair_attend.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/documents.h"
 #include "engine/pair_json.h"
+#include "engine/views/report_json.h"
 
 namespace heed::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include "cli/attend.h"
 #include "cli/output.h"
 #include "cli/weights_map.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 
 namespace heed::cli {
 

@@ -6,7 +6,6 @@
 
 #include "cli/attend.h"
 #include "cli/output.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/heat_map.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"

@@ -3,7 +3,7 @@
 #include "cli/attend.h"
 #include "cli/pair_attend.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 
 namespace heed::cli {
 

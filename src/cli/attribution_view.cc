@@ -8,11 +8,10 @@
 #include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
-#include "cli/terminal/bar.h"
-#include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "tensor/tensor.h"
 
 namespace heed::cli {

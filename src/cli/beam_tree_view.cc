@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 
 namespace heed::cli {

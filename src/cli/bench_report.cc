@@ -9,7 +9,6 @@
 #include "base/threads.h"
 #include "base/topology.h"
 #include "cli/output.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json_fwd.h"
-#include "engine/benchmark.h"
+#include "engine/bench/benchmark.h"
 
 namespace heed::cli {
 

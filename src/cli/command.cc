@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "cli/number_option.h"
+#include "cli/arguments.h"
 #include "cli/terminal/terminal.h"
 
 namespace heed::cli {

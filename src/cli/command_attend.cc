@@ -5,16 +5,15 @@
 #include <optional>
 
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/attend.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/pair_command.h"
-#include "engine/documents.h"
 #include "engine/load_pair_model.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/intervene/head_effects.h"
 
 namespace heed::cli {

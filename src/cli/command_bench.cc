@@ -1,22 +1,77 @@
 // heed bench: measure this machine and this build.
+#include <sys/wait.h>
 
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/numbers.h"
+#include "cli/arguments.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
-#include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
-#include "cli/other_program.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
-#include "engine/benchmark.h"
+#include "engine/bench/benchmark.h"
 #include "kernels/instruction_sets.h"
 
 namespace heed::cli {
 namespace {
+
+constexpr std::size_t most_output = 1 << 20;  // bytes; of longer ones, the end is read
+
+bool is_digit(char c) { return '0' <= c && c <= '9'; }
+
+// Digits with an optional fraction and exponent. Nothing where there is none.
+std::optional<double> last_number(std::string_view text) {
+  std::optional<double> last;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    double number = 0;
+    const auto [after, error] = std::from_chars(at, end, number);
+    if (!is_digit(*at) || error != std::errc()) {
+      ++at;
+      continue;
+    }
+    last = number;
+    at = after;
+  }
+  return last;
+}
+
+// Runs a command in the shell and returns the last number that it prints: its tokens a second. Its
+// standard error is not touched. Throws Error{invalid_argument} when the command fails or its last
+// number is not a rate, and Error{interrupted} when it is ended by Ctrl-C.
+double rival_rate(const std::string& command) {
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  require(pipe != nullptr, ErrorCode::input_output, "cannot start the shell for '{}'", command);
+  std::string output;
+  std::array<char, 4096> piece;
+  while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) {
+    output.append(piece.data(), size);
+    if (output.size() > 2 * most_output) output.erase(0, output.size() - most_output);
+  }
+  const int status = ::pclose(pipe);
+  require(!stop_requested(interrupt_flag()), ErrorCode::interrupted,
+          "the benchmark was interrupted");
+  require(WIFEXITED(status) && WEXITSTATUS(status) == 0, ErrorCode::invalid_argument,
+          "the other program failed: '{}' ended with {} {}", command,
+          WIFEXITED(status) ? "status" : "signal",
+          WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+  const std::optional<double> rate = last_number(output);
+  require(rate.has_value() && *rate > 0 && std::isfinite(*rate), ErrorCode::invalid_argument,
+          "the last number that '{}' prints has to be its tokens a second; it printed {}", command,
+          rate ? fmt::format("{}", *rate) : "none");
+  return *rate;
+}
 
 struct BenchOptions {
   BenchmarkOptions benchmark;
@@ -44,7 +99,7 @@ std::vector<BenchmarkReport> measure(const BenchOptions& options) {
     if (options.configs.size() * contexts.size() > 1) {
       fail_usage("--against compares with one program: give one config and one context");
     }
-    benchmark.against = [&] { return tokens_per_second_of(options.against); };
+    benchmark.against = [&] { return rival_rate(options.against); };
   }
   std::vector<BenchmarkReport> reports;
   for (const std::string& config : options.configs) {

@@ -10,14 +10,12 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
-#include "cli/sampling_options.h"
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "engine/conversation.h"
 

@@ -8,11 +8,10 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
-#include "engine/embedded_models.h"
-#include "engine/load_options.h"
+#include "engine/embedded_files.h"
+#include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
 #include "formats/model_files.h"
 

@@ -8,16 +8,15 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
-#include "engine/predicted_text.h"
-#include "engine/token_json.h"
+#include "engine/evaluate.h"
+#include "engine/views/token_json.h"
 #include "train/evaluation.h"
 
 namespace heed::cli {

@@ -5,14 +5,13 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/intervention_options.h"
 #include "cli/lens.h"
-#include "cli/number_option.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/traces/kept_pass.h"
 
 namespace heed::cli {

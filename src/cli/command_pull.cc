@@ -5,13 +5,11 @@
 
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
 #include "engine/pull.h"
-#include "engine/pulled_models.h"
 #include "formats/model_files.h"
 
 namespace heed::cli {

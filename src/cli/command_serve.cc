@@ -7,14 +7,13 @@
 #include "base/directories.h"
 #include "base/files.h"
 #include "base/numbers.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
-#include "cli/number_option.h"
-#include "engine/load_options.h"
+#include "engine/embedded_files.h"
+#include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
-#include "engine/recorded_run.h"
 #include "server/serve.h"
 
 namespace heed::cli {

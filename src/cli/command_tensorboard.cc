@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
 #include "train/event_file.h"

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/number_option.h"
 #include "engine/edits.h"
 #include "microscope/intervene/intervention_text.h"
 

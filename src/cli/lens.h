@@ -7,7 +7,7 @@
 
 #include "cli/model_options.h"
 #include "cli/result_file.h"
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"

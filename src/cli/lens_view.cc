@@ -7,9 +7,9 @@
 #include "cli/lens.h"
 #include "cli/output.h"
 #include "cli/terminal/heat_map.h"
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "tensor/tensor.h"
 
 namespace heed::cli {

@@ -1,4 +1,4 @@
-// heed microworld --pairs: sentences in two languages.
+// Sentences of the microworld in two languages, and what a translator has learned of them.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 
 namespace heed::cli {
 
+// heed microworld --pairs
 struct PairWriting {
   std::int64_t pairs = 10;
   std::int64_t first = 0;
@@ -16,5 +17,16 @@ struct PairWriting {
 };
 
 void write_pairs(const PairWriting& options);
+
+// heed microworld check --pairs: a translator against the truth of the pairs.
+struct PairChecking {
+  std::string model;
+  std::int64_t pairs = 1000;
+  std::int64_t cut_pairs = 200;
+  std::uint64_t seed = 2;
+  bool json = false;
+};
+
+void check_pair_model(const PairChecking& options);
 
 }  // namespace heed::cli

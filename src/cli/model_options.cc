@@ -10,15 +10,32 @@
 #include "base/files.h"
 #include "base/numbers.h"
 #include "base/utf8.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/number_option.h"
 #include "cli/terminal/text.h"
-#include "engine/load_options.h"
+#include "engine/loaded_model.h"
 #include "kernels/prepared_weight.h"
 #include "model/input_checks.h"
 
 namespace heed::cli {
+namespace {
+
+void add_sampling_option(Command command, const SamplingOption& option, SamplingOptions& options) {
+  const auto problem = [&option](const std::string& text) {
+    SamplingOptions ignored;
+    return option.read(ignored, text);
+  };
+  const auto set = [&option, &options](const std::string& text) { option.read(options, text); };
+  command.add_option_function<std::string>(option.flags(), set, option.help)
+      ->check(problem)
+      ->default_str(option.text(options))
+      ->type_name(option.is_whole() ? "N" : "X")
+      ->group("Sampling");
+}
+
+}  // namespace
+
 namespace {}  // namespace
 
 void add_model_option(Command command, std::string& model) {
@@ -140,6 +157,24 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
       has_ids ? parse_token_ids(options.tokens) : model.encode(read_text(options));
   require_text_fits(model.gpt.specification(), tokens);
   return tokens;
+}
+
+void add_sampling_options(Command command, SamplingOptions& options) {
+  for (const SamplingOption& option : sampling_options()) {
+    if (!option.is_seed()) add_sampling_option(command, option, options);
+  }
+  // Read after --temp, in whatever order they are given.
+  command
+      .add_flag_function(
+          "--greedy", [&options] { options.temperature = 0; },
+          "Always choose the most likely token")
+      ->group("Sampling");
+}
+
+void add_sampling_seed_option(Command command, SamplingOptions& options) {
+  for (const SamplingOption& option : sampling_options()) {
+    if (option.is_seed()) add_sampling_option(command, option, options);
+  }
 }
 
 }  // namespace heed::cli

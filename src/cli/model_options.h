@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
+#include "heed/sampling.h"
 
 namespace heed::cli {
 
@@ -60,5 +61,10 @@ std::int32_t single_token(const LoadedModel& model, const std::string& text,
 
 // All of standard input. Throws Error{invalid_argument} with `wanted` where that is a terminal.
 std::string read_standard_input(const std::string& wanted);
+
+// How the next token is sampled, from the table of heed/sampling.h: all options but the seed.
+void add_sampling_options(Command command, SamplingOptions& options);
+
+void add_sampling_seed_option(Command command, SamplingOptions& options);
 
 }  // namespace heed::cli

@@ -1,9 +1,10 @@
-// Results go to standard output, through here; everything else goes to standard error.
+// Results go to standard output, everything else, such as errors, to standard error: through here.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/json_fwd.h"
 
 namespace heed::cli {
@@ -18,5 +19,17 @@ std::string shown_text(std::string_view text);
 
 // One JSON document and a newline.
 void print_json(const OrderedJson& document);
+
+// The exit status of the program.
+enum ExitStatus { done = 0, work_failed = 1, usage_error = 2 };
+
+int exit_status(ErrorCode code);
+
+// "heed: message", to standard error, with control characters escaped.
+void say(const std::string& message);
+
+// The same for an error that every process which mpirun or srun started may find, before they know
+// each other: the first reports it, and the others are ended while they wait.
+void report_once(const std::string& message);
 
 }  // namespace heed::cli

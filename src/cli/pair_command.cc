@@ -10,8 +10,8 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/pair_attend.h"
-#include "engine/documents.h"
 #include "engine/pair_json.h"
+#include "engine/views/report_json.h"
 
 namespace heed::cli {
 namespace {

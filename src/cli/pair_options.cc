@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/number_option.h"
 #include "cli/pair_command.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "microscope/intervene/pair_intervention_text.h"
 
 namespace heed::cli {

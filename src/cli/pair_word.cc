@@ -5,7 +5,6 @@
 
 #include "cli/output.h"
 #include "cli/pair_attend.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 

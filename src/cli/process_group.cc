@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "base/threads.h"
-#include "cli/failure.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "comm/group.h"
 #include "comm/launch.h"
 #include "comm/watch.h"

@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "cli/lens.h"
 #include "cli/output.h"
-#include "cli/terminal/ink.h"
 #include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 
 namespace heed::cli {

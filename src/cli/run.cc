@@ -16,14 +16,11 @@
 #include "base/threads.h"
 #include "base/unwinding_reserve.h"
 #include "base/utf8.h"
-#include "cli/commands.h"
-#include "cli/failure.h"
-#include "cli/help.h"
+#include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/strict_call.h"
 #include "cli/terminal/terminal.h"
-#include "cli/wrong_call.h"
+#include "cli/usage.h"
 #include "comm/group.h"
 #include "heed/version.h"
 
@@ -78,7 +75,7 @@ void parse(CLI::App& app, int argc, char** argv) {
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   if (names_no_command(app, argc, argv)) {
     say(std::string("there is no command '") + argv[1] + "' (see `heed --help`)");
-    return wrong_call;
+    return usage_error;
   }
   try {
     thread_count();  // an invalid HEED_THREADS is refused before anything runs
@@ -87,13 +84,13 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     flush_output();
     return done;
   } catch (const CLI::ParseError& error) {
-    say_in_turn(wrong_call_text(app, error));
-    return wrong_call;
+    report_once(usage_error_text(app, error));
+    return usage_error;
   } catch (const AgreedError& error) {  // of several processes one speaks
     if (error.speaks()) say(error.what());
     return exit_status(error.code());
   } catch (const Error& error) {
-    say_in_turn(error.what());
+    report_once(error.what());
     return exit_status(error.code());
   } catch (const std::bad_alloc&) {
     say("out of memory");

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/pair_pass.h"
 #include "microscope/traces/point_names.h"

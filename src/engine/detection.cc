@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "engine/activations.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 
 namespace heed {
 namespace {

@@ -1,6 +1,6 @@
 // EditedModel: a model whose passes an editor changes.
 #include "engine/edits.h"
-#include "engine/model_parts.h"
+#include "engine/facade.h"
 #include "heed/intervention.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 // The explanations of the public facade: heed's own types in, standard types out.
 #include "heed/explain.h"
 
-#include "engine/model_parts.h"
+#include "engine/facade.h"
 #include "formats/model_files.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"

@@ -4,9 +4,8 @@
 
 #include "base/error.h"
 #include "engine/activations.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 #include "engine/hooks.h"
-#include "engine/model_parts.h"
 #include "kernels/kernels.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 #include "engine/point_keeper.h"
 #include "microscope/traces/point_names.h"
 

@@ -1,6 +1,6 @@
 #include "engine/load_pair_model.h"
 
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
 #include "formats/model_files.h"
 #include "tokenizer/tokenizer.h"

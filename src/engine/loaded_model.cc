@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/memory.h"
-#include "engine/embedded_models.h"
-#include "engine/end_tokens.h"
-#include "engine/pulled_models.h"
+#include "engine/embedded_files.h"
+#include "engine/pull.h"
+#include "engine/special_tokens.h"
+#include "formats/config_file.h"
 #include "formats/model_files.h"
 #include "formats/text_ends.h"
 #include "generate/generator.h"
+#include "model/presets.h"
 #include "tokenizer/tokenizer_files.h"
+#include "train/presets.h"
 #include "train/run_directory.h"
 
 namespace heed {
@@ -171,6 +176,134 @@ void pack_for_prompts(LoadedModel& model) {
   const std::optional<std::int64_t> available = available_memory();
   if (available && Parameters::packed_bytes(model.gpt.specification()) > *available / 4) return;
   model.gpt.parameters().pack();
+}
+
+namespace {
+
+using kernels::WeightFormat;
+
+WeightFormat weight_format(WeightType type) {
+  switch (type) {
+    case WeightType::as_stored:
+    case WeightType::f32: return WeightFormat::f32;
+    case WeightType::bf16: return WeightFormat::bf16;
+    case WeightType::int8: return WeightFormat::int8;
+    case WeightType::int4: return WeightFormat::int4;
+  }
+  fail(ErrorCode::invalid_argument, "there is no type of weights {}", static_cast<int>(type));
+}
+
+}  // namespace
+
+CacheType cache_type_of(KeyValueType type) {
+  switch (type) {
+    case KeyValueType::f32: return CacheType::f32;
+    case KeyValueType::bf16: return CacheType::bf16;
+    case KeyValueType::int8: return CacheType::int8;
+  }
+  fail(ErrorCode::invalid_argument, "there is no type of keys and values {}",
+       static_cast<int>(type));
+}
+
+void prepare_weights(Parameters& parameters, WeightType type, const std::string& name) {
+  if (type == WeightType::as_stored) return;
+  const WeightFormat wanted = weight_format(type);
+  require_rounded_once(parameters, wanted, name);
+  if (wanted != parameters.prepared_format()) parameters.prepare(wanted);
+}
+
+void require_rounded_once(const Parameters& parameters, WeightFormat wanted,
+                          const std::string& name) {
+  const WeightFormat stored = parameters.prepared_format();
+  require(stored == WeightFormat::f32 || wanted == WeightFormat::f32 || wanted == stored,
+          ErrorCode::unsupported,
+          "'{}' is stored in {} and would be rounded twice in {}: use the model that it was "
+          "converted from",
+          name, kernels::weight_format_name(stored), kernels::weight_format_name(wanted));
+}
+
+WeightType parse_weight_type(std::string_view name) {
+  if (name.empty()) return WeightType::as_stored;
+  switch (kernels::parse_weight_format(name)) {
+    case WeightFormat::f32: return WeightType::f32;
+    case WeightFormat::bf16: return WeightType::bf16;
+    case WeightFormat::int8: return WeightType::int8;
+    case WeightFormat::int4: break;
+  }
+  return WeightType::int4;
+}
+
+KeyValueType parse_key_value_type(std::string_view name) {
+  switch (kernels::parse_cache_type(name)) {
+    case CacheType::f32: return KeyValueType::f32;
+    case CacheType::bf16: return KeyValueType::bf16;
+    case CacheType::int8: break;
+  }
+  return KeyValueType::int8;
+}
+
+LoadedModel load_model(const std::string& name_or_path, const LoadOptions& options) {
+  weight_format(options.weights);  // refused before anything is read
+  const CacheType cache = cache_type_of(options.cache);
+  LoadedModel loaded = load_model(name_or_path);
+  loaded.cache_type = cache;
+  prepare_weights(loaded.gpt.parameters(), options.weights, name_or_path);
+  if (options.pack) pack_for_prompts(loaded);
+  return loaded;
+}
+
+namespace {
+
+// The config.json of a model that is on disk; nothing for a name that no model there has.
+std::optional<std::filesystem::path> find_config_file(const std::string& name_or_path) {
+  const std::filesystem::path path = name_or_path;
+  if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
+    return model_directory(model_path(path)) / config_file_name;
+  }
+  if (std::filesystem::exists(path)) return path;
+  const auto pulled = find_pulled_model(name_or_path);
+  return pulled ? std::optional(*pulled / config_file_name) : std::nullopt;
+}
+
+}  // namespace
+
+StackSpecification find_gpt_config(const std::string& name_or_path) {
+  if (is_model_preset(name_or_path)) return model_preset(name_or_path).config;
+  if (const auto file = find_config_file(name_or_path)) return read_gpt_config(*file);
+  return model_preset(name_or_path).config;  // fails with the names there are
+}
+
+Architecture find_translator_architecture(const std::string& name_or_path) {
+  const std::filesystem::path path = name_or_path;
+  Architecture found;
+  if (std::filesystem::is_directory(path) || find_pulled_model(name_or_path)) {
+    const std::filesystem::path model = model_path(path);
+    found =
+        is_encoder_decoder_directory(model)
+            ? read_architecture(model)
+            : Architecture{.stacks = {read_gpt_config(model_directory(model) / config_file_name)}};
+  } else {
+    found = find_architecture(name_or_path);
+  }
+  require(found.is_encoder_decoder(), ErrorCode::unsupported,
+          "'{}' has no encoder and decoder: expected a translator, such as multi30k-en-de, "
+          "translator-tiny or transformer-base",
+          name_or_path);
+  return found;
+}
+
+Architecture find_architecture(const std::string& name_or_path) {
+  if (const auto* preset = find_architecture_preset(name_or_path)) return preset->architecture;
+  if (is_model_preset(name_or_path)) return {.stacks = {model_preset(name_or_path).config}};
+  if (const auto file = find_config_file(name_or_path)) {
+    return architecture_from_json(read_config_document(*file), file->string());
+  }
+  require(is_run_preset(name_or_path), ErrorCode::not_found,
+          "there is no config named '{}'; expected one of {}, {}", name_or_path, run_preset_names(),
+          model_preset_names());
+  const TrainSettings settings = train_preset(name_or_path);
+  if (settings.task == Task::pairs) return pair_architecture(settings);
+  return {.stacks = {settings.model}};
 }
 
 }  // namespace heed

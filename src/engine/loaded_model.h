@@ -1,4 +1,4 @@
-// A model and its tokenizer, found by name.
+// A model and its tokenizer, or its shape alone, found by name.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/heed.h"
+#include "model/architecture.h"
 #include "model/cache.h"
 #include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
@@ -23,7 +25,7 @@ struct LoadedModel {
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
 
   std::filesystem::path directory{};  // of its files; empty: the built-in one, or made in memory
-  std::vector<std::int32_t> named_end_tokens{};  // see engine/end_tokens.h
+  std::vector<std::int32_t> named_end_tokens{};  // see engine/special_tokens.h
   std::int64_t named_beginning = -1;             // `bos_token_id`; −1: none
 
   // The same model and tokenizer in memory, all of whose passes `editor` changes.
@@ -75,5 +77,36 @@ std::string model_name(const std::string& name_or_path);
 // Packs the weights (Parameters::pack) for many prompts, if that takes at most a quarter of the
 // free memory.
 void pack_for_prompts(LoadedModel& model);
+
+// "f32", "bf16", "int8" or "int4"; empty: as stored. Throws Error{invalid_argument} for another.
+WeightType parse_weight_type(std::string_view name);
+// "f32", "bf16" or "int8". Throws Error{invalid_argument} for another.
+KeyValueType parse_key_value_type(std::string_view name);
+
+// Throws Error{invalid_argument} for a number that is none of the enumeration.
+CacheType cache_type_of(KeyValueType type);
+
+// Quantises the matrices of the model `name`, where they are not of that type already. Throws
+// Error{unsupported} for weights that would be rounded twice.
+void prepare_weights(Parameters& parameters, WeightType type, const std::string& name);
+
+// Throws Error{unsupported} where the model `name` is stored rounded, and would be rounded again.
+void require_rounded_once(const Parameters& parameters, kernels::WeightFormat wanted,
+                          const std::string& name);
+
+// The same, quantised as the options say. Throws the same, and Error{unsupported} for weights that
+// would be rounded twice.
+LoadedModel load_model(const std::string& name_or_path, const LoadOptions& options);
+
+// The shape of a preset's name, a config.json, a model directory (or its weights), a run or the
+// name of a model that was pulled. Throws Error{not_found} with the names of the presets.
+StackSpecification find_gpt_config(const std::string& name_or_path);
+
+// The same of any model: also presets of encoders and encoder-decoders, and what `heed train` has.
+Architecture find_architecture(const std::string& name_or_path);
+
+// The shape of an encoder-decoder, by the name of a preset or a directory. Throws Error{not_found}
+// with the names, and Error{unsupported} for a model of one stack.
+Architecture find_translator_architecture(const std::string& name_or_path);
 
 }  // namespace heed

@@ -43,4 +43,21 @@ enum class TokenizerNeed { required, optional };
 LoadedTranslator load_translator(const std::string& name_or_path, const LoadOptions& options = {},
                                  TokenizerNeed need = TokenizerNeed::required);
 
+// What becomes of a source that is longer than the encoder reads.
+enum class LongTexts {
+  refuse,  // an error that names the text
+  crop,    // what does not fit is left out: from a word on where that is possible
+  split,   // parts that fit: at ends of sentences, or else at spaces, or else anywhere
+};
+
+// "refuse", "crop" and "split".
+std::vector<std::string> long_texts_names();
+// Throws Error{invalid_argument} with the names that there are.
+LongTexts parse_long_texts(std::string_view name);
+
+// The parts of a text that are to be translated: the text itself where it fits or is to be refused,
+// its beginning, or all of it in order, without the spaces between parts.
+std::vector<std::string> fitting_parts(const LoadedTranslator& translator, std::string_view text,
+                                       LongTexts treatment);
+
 }  // namespace heed

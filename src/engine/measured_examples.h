@@ -2,6 +2,11 @@
 // examples with heads, figures, captions and interventions, or an error.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/json_fwd.h"
 #include "base/progress.h"
 #include "engine/loaded_model.h"
@@ -30,4 +35,22 @@ OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopF
 // Their JSON for the page: positions and links of interventions are those of the model's tokens.
 OrderedJson examples_for_page(const LoadedModel& model, const Json& measured);
 
+// What the examples of a pair share: members of claims, and how captions are worded.
+namespace examples {
+
+// A text that an example must have. Throws Error{corrupt_data}.
+std::string text_in(const Json& object, const char* key);
+// Which occurrence of a word is meant, from 1; 0, the last, where nothing is said.
+std::int64_t occurrence_in(const Json& object, const char* key = "occurrence");
+
+// "96 %", "8.9 %", "99.8 %", "less than 0.1 %".
+std::string percentage(double share);
+// “word”, without the spaces before it.
+std::string quoted(std::string_view text);
+// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& items);
+// To the precision of committed figures.
+double rounded(double value);
+
+}  // namespace examples
 }  // namespace heed

@@ -2,11 +2,9 @@
 
 #include <locale.h>
 #include <time.h>
-
 #include <utility>
 
 #include "chat/chat_template.h"
-#include "engine/prompt_writer.h"
 
 namespace heed {
 namespace {
@@ -72,6 +70,21 @@ std::vector<std::int32_t> ModelChat::encode(const ChatPrompt& prompt, const Toke
     }
   }
   return writer.finish();
+}
+
+void PromptWriter::write_template(std::string_view text) {
+  if (text.empty()) return;
+  const std::size_t begin = text_.size();
+  text_ += text;
+  if (!template_.empty() && template_.back().end == begin) {
+    template_.back().end = text_.size();
+  } else {
+    template_.push_back({begin, text_.size()});
+  }
+}
+
+std::vector<std::int32_t> PromptWriter::finish() const {
+  return tokenizer_.encode(text_, {.special_ranges = template_});
 }
 
 }  // namespace heed

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "chat/chat_template.h"
 #include "engine/loaded_model.h"
+#include "tokenizer/tokenizer.h"
 
 namespace heed {
 
@@ -57,6 +58,22 @@ class ModelChat {
 
   std::shared_ptr<const Program> program_;
   std::shared_ptr<const Program> tool_program_;  // null: the same
+};
+
+// A prompt, only some parts of which may spell special tokens. The parts are encoded as one text.
+class PromptWriter {
+ public:
+  explicit PromptWriter(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void write_text(std::string_view text) { text_ += text; }  // special tokens are plain text
+  void write_template(std::string_view text);                // special tokens become their ids
+
+  std::vector<std::int32_t> finish() const;
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::string text_;
+  std::vector<TextRange> template_;  // of text_; no two touch
 };
 
 }  // namespace heed

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
 #include "model/input_checks.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "engine/example_text.h"
+#include "engine/measured_examples.h"
 #include "microscope/attention/pair_statistics.h"
 #include "microscope/intervene/alignment_cuts.h"
 #include "microworld/bilingual/bilingual.h"

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/json.h"
-#include "engine/documents.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 
 namespace heed {
 namespace {

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "engine/activations.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 #include "engine/hooks.h"
-#include "engine/translator_parts.h"
 #include "heed/pair_activations.h"
 #include "kernels/kernels.h"
 #include "microscope/intervene/pair_effects.h"

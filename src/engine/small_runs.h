@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "base/progress.h"
 #include "microworld/story.h"
+#include "train/run_directory.h"
 #include "train/settings.h"
 
 namespace heed {
@@ -33,5 +36,24 @@ const SmallRun* find_small_run(std::string_view name);
 // being the probability under the grammar that tells them. Throws Error{interrupted} when stopped.
 double write_stories(const SmallRun& run, const std::filesystem::path& file,
                      StopFlag stop = nullptr);
+
+// A text that was made for a run, or given as a string: a file in the directory of the run, removed
+// where no run begins.
+class RunText {
+ public:
+  // Makes the directory; the caller writes file(). Throws Error{conflict} where there is a run, or
+  // such a file.
+  explicit RunText(const std::filesystem::path& run);
+  ~RunText();
+  RunText(const RunText&) = delete;
+  RunText& operator=(const RunText&) = delete;
+
+  const std::filesystem::path& file() const { return file_; }
+
+ private:
+  RunDirectory run_;
+  OutputDirectory directory_;
+  std::filesystem::path file_;
+};
 
 }  // namespace heed

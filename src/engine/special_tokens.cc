@@ -2,7 +2,21 @@
 
 #include <algorithm>
 
+#include "base/tokenizer_config.h"
+#include "formats/config_file.h"
+#include "formats/text_ends.h"
+
 namespace heed {
+namespace {
+
+void add_named(const TokenizerConfig& config, const Tokenizer& tokenizer,
+               std::vector<std::int64_t>& ids) {
+  const std::optional<std::string> name = config.special_token("eos_token");
+  const std::optional<std::int32_t> id = name ? tokenizer.find_added_token(*name) : std::nullopt;
+  if (id) ids.push_back(*id);
+}
+
+}  // namespace
 
 std::vector<std::int32_t> special_tokens(const LoadedModel& model) {
   std::vector<std::int32_t> ids;
@@ -12,6 +26,19 @@ std::vector<std::int32_t> special_tokens(const LoadedModel& model) {
   }
   std::ranges::sort(ids);
   return ids;
+}
+
+std::vector<std::int32_t> named_end_tokens(const std::filesystem::path& directory,
+                                           std::int64_t vocabulary, const Tokenizer* tokenizer) {
+  std::vector<std::int64_t> ids = read_end_tokens(read_model_fields(directory), vocabulary);
+  if (tokenizer != nullptr) add_named(TokenizerConfig(directory), *tokenizer, ids);
+  std::vector<std::int32_t> tokens;
+  for (const std::int64_t id : ids) {
+    if (id >= 0 && id < vocabulary) tokens.push_back(static_cast<std::int32_t>(id));
+  }
+  std::ranges::sort(tokens);
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
 }
 
 }  // namespace heed

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "engine/activations.h"
-#include "engine/arrays.h"
+#include "engine/facade.h"
 #include "microscope/explain/logit_direction.h"
 #include "model/input_checks.h"
 

@@ -2,16 +2,18 @@
 #include <cmath>
 #include <optional>
 
+#include <functional>
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "engine/run_sample.h"
-#include "engine/run_text.h"
+#include "base/progress.h"
+#include "engine/hooks.h"
+#include "engine/point_keeper.h"
 #include "engine/small_runs.h"
-#include "engine/training_hooks.h"
-#include "engine/training_translator.h"
+#include "engine/training_samples.h"
 #include "formats/model_files.h"
 #include "heed/train.h"
+#include "microscope/traces/point_names.h"
 #include "train/first_model.h"
 #include "train/presets.h"
 #include "train/run_directory.h"
@@ -60,6 +62,51 @@ class FacadeObserver : public TrainObserver {
   const TrainingOptions& options_;
   TrainingResult& result_;
   TrainingProgress now_;
+};
+
+// Passes over pairs have sequences of different lengths one below the other.
+void require_rows(const Architecture& architecture, const std::vector<Hook>& hooks) {
+  for (const Hook& hook : hooks) {
+    for (const Point& point : points_named(hook.where, architecture)) {
+      require(!is_plane_point(point.kind) && point.kind != PointKind::embedding &&
+                  point.kind != PointKind::position,
+              ErrorCode::unsupported,
+              "'{}' cannot be hooked while a translator is trained: its batches have no scores, "
+              "patterns and embeddings by themselves",
+              point_name(point));
+    }
+  }
+}
+
+// Hooks in the passes of training steps.
+class TrainingHooks {
+ public:
+  explicit TrainingHooks(const TrainingOptions& options)
+      : options_(options), stop_([&options] {
+          require(!stop_requested(options.stop), ErrorCode::interrupted, "stopped in a pass");
+        }) {}
+  TrainingHooks(const TrainingHooks&) = delete;
+  TrainingHooks& operator=(const TrainingHooks&) = delete;
+
+  bool empty() const { return options_.hooks.empty() && options_.gradient_hooks.empty(); }
+  // Throws Error{invalid_argument} for unknown points, and Error{unsupported} for those that passes
+  // over pairs do not show.
+  PassHooks attach(const Architecture& architecture) {
+    if (architecture.is_encoder_decoder()) {
+      require_rows(architecture, options_.hooks);
+      require_rows(architecture, options_.gradient_hooks);
+    }
+    editor_.emplace(architecture, options_.hooks, options_.gradient_hooks);
+    editor_->refuse_unseen_changes();
+    probe_.emplace(&*editor_, stop_);
+    return {.editor = &*editor_, .probe = &*probe_};
+  }
+
+ private:
+  const TrainingOptions& options_;
+  std::function<void()> stop_;
+  std::optional<HookEditor> editor_;
+  std::optional<HookProbe> probe_;
 };
 
 void apply_preset(TrainSettings& settings, const std::string& preset) {

@@ -1,8 +1,7 @@
 // The translator of the public facade.
 #include <fmt/format.h>
 
-#include "engine/arrays.h"
-#include "engine/translator_parts.h"
+#include "engine/facade.h"
 
 namespace heed {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "engine/model_parts.h"
+#include "engine/facade.h"
 
 namespace heed {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "chat/chat_template.h"
 #include "chat/value.h"
-#include "engine/prompt_writer.h"
+#include "engine/model_chat.h"
 #include "server/fields.h"
 
 namespace heed::server {

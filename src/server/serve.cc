@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/memory.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "server/context.h"
 #include "server/explorer.h"
 #include "server/router.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/translation_json.h"
+#include "engine/views/report_json.h"
 #include "server/field_support.h"
 #include "server/operation.h"
 

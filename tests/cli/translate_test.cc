@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "support/small_translator_files.h"
 
 namespace heed {

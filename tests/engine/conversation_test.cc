@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
-#include "engine/end_tokens.h"
+#include "engine/special_tokens.h"
 #include "support/chat_model.h"
 
 namespace heed {

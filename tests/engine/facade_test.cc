@@ -7,7 +7,6 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
-#include "engine/load_options.h"
 #include "engine/loaded_model.h"
 #include "generate/token_scores.h"
 #include "heed/evaluate.h"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/files.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "heed/heed.h"
 
 namespace heed {

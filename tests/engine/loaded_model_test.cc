@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/find_config.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/files.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
 #include "heed/heed.h"
 #include "support/small_model.h"

@@ -1,4 +1,4 @@
-#include "engine/prompt_writer.h"
+#include "engine/model_chat.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/recorded_run.h"
+#include "engine/embedded_files.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/traced_generation.h"
+#include "engine/generations.h"
 #include "heed/heed.h"
 #include "microscope/traces/activation_trace.h"
 #include "support/gpt2_names.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "engine/documents.h"
+#include "engine/views/report_json.h"
 #include "microscope/traces/trace.h"
 #include "server/explorer_support.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/documents.h"
+#include "engine/views/report_json.h"
 #include "generate/session.h"
 #include "microscope/explain/logit_lens.h"
 #include "model/presets.h"

@@ -5,7 +5,7 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "microscope/attention/text_words.h"
 #include "microworld/checks/evidence_check.h"

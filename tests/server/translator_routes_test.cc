@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "engine/load_pair_model.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 
 namespace heed::cli {
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "base/utf8.h"
-#include "cli/terminal/bar.h"
 #include "cli/terminal/text.h"
 
 namespace heed::cli {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/ink.h"
+#include "cli/terminal/terminal.h"
 
 namespace heed::cli {
 

@@ -1,7 +1,11 @@
-// What a terminal or file can show.
+// What a terminal or file can show, and text in colours.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
+
+#include "microscope/figures/palette.h"
 
 namespace heed::cli {
 
@@ -21,5 +25,25 @@ Terminal standard_error();
 
 // "auto", "always" or "never", from --color; overrides NO_COLOR.
 void set_colour_choice(std::string_view choice);
+
+// Colours text where the terminal has colours.
+class Ink {
+ public:
+  explicit Ink(const Terminal& terminal) : depth_(terminal.colours) {}
+
+  bool has_colours() const { return depth_ != ColourDepth::none; }
+
+  std::string bold(std::string_view text) const;
+  std::string title(std::string_view text) const;  // a heading
+  std::string quiet(std::string_view text) const;  // secondary text
+  std::string paint(std::string_view text, Rgb foreground) const;
+  std::string paint(std::string_view text, Rgb foreground, Rgb background) const;
+
+ private:
+  std::string code(Rgb colour, bool background) const;
+  std::string wrapped(const std::string& codes, std::string_view text) const;
+
+  ColourDepth depth_;
+};
 
 }  // namespace heed::cli

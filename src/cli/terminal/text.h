@@ -55,4 +55,8 @@ std::string with_error(double value, std::optional<double> standard_error, int d
 // A share of one in at most five columns: "62 %", "7.1 %", "0.3 %", "<.1%".
 std::string percent(double share);
 
+// A horizontal bar of share · width columns, to an eighth of a column and not padded. A share that
+// is not zero shows at least an eighth.
+std::string bar(double share, int width);
+
 }  // namespace heed::cli

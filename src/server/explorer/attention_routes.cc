@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/documents.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/attention/word_walk.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"

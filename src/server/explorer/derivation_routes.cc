@@ -1,5 +1,5 @@
 // The derivation of a number of a trace.
-#include "engine/derivation.h"
+#include "engine/views/derivation.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/explain/loss_flow.h"
 #include "microscope/intervene/head_effects.h"
 #include "server/explorer/state.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "engine/embedded_models.h"
+#include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "generate/sampler.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/explain/logit_lens.h"

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "engine/documents.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "generate/generator.h"
 #include "generate/session.h"
 #include "model/input_checks.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/run_sample.h"
+#include "engine/training_samples.h"
 #include "model/parameter_count.h"
 #include "server/exchange.h"
 #include "server/explorer/shown_files.h"

@@ -3,9 +3,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "engine/architecture_json.h"
-#include "engine/documents.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "heed/version.h"
 #include "model/parameter_count.h"
 #include "model/presets.h"

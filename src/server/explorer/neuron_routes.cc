@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/explain/neuron_contexts.h"
 #include "microscope/explain/neuron_outputs.h"
 #include "microscope/traces/capture.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/scaling_plan.h"
+#include "engine/plan/scaling_plan.h"
 
 namespace heed::server {
 

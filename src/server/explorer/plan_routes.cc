@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "engine/plan_report.h"
-#include "engine/training_rates.h"
+#include "engine/bench/training_rates.h"
+#include "engine/plan/plan_report.h"
 #include "server/explorer/shape_query.h"
 #include "server/explorer/state.h"
 

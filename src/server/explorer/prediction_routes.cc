@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/documents.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "generate/sampler.h"
 #include "microscope/explain/logit_lens.h"
 #include "server/explorer/state.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/plan/scaling_plan.h"
 #include "model/input_checks.h"
 #include "server/context.h"
 #include "server/explorer/live_training.h"
@@ -14,7 +15,6 @@
 #include "server/explorer/runs.h"
 #include "server/explorer/trace_store.h"
 #include "server/router.h"
-#include "train/scaling_plan.h"
 
 namespace heed::server {
 

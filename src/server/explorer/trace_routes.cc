@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "engine/documents.h"
-#include "engine/token_json.h"
+#include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/traces/activation_trace.h"
 #include "model/input_checks.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "server/exchange.h"
 #include "server/explorer/model_json.h"
 

@@ -1,7 +1,7 @@
 #include "server/explorer/translator_routes.h"
 
 #include "base/error.h"
-#include "engine/architecture_json.h"
+#include "engine/views/report_json.h"
 #include "server/explorer/examples.h"
 #include "server/explorer/model_json.h"
 

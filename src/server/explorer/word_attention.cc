@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "engine/token_json.h"
+#include "engine/views/token_json.h"
 #include "server/explorer/array_reply.h"
 
 namespace heed::server {

@@ -1,0 +1,43 @@
+// What is behind heed::Model and heed::Translator, shared by the files of the facade.
+#pragma once
+
+#include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
+#include "heed/array.h"
+#include "heed/heed.h"
+#include "heed/trace.h"
+#include "heed/translate.h"
+#include "tensor/tensor.h"
+
+namespace heed {
+
+struct Model::Parts {
+  LoadedModel model;
+};
+
+struct ModelAccess {
+  static const LoadedModel& loaded(const Model& model) { return model.parts_->model; }
+  // The same model, all of whose passes `editor` changes.
+  static Model with_editor(const Model& model, std::shared_ptr<Editor> editor) {
+    return Model(
+        std::make_unique<Model::Parts>(Model::Parts{loaded(model).with_editor(std::move(editor))}));
+  }
+};
+
+struct Translator::Parts {
+  LoadedTranslator loaded;
+};
+
+struct TranslatorAccess {
+  static const LoadedTranslator& loaded(const Translator& translator) {
+    return translator.parts_->loaded;
+  }
+};
+
+// An array of the public interface, which takes over the tensor's memory.
+Array make_array(Tensor<float> tensor);
+
+// Gives the values of each array its shape.
+Trace with_shapes(Trace trace);
+
+}  // namespace heed

@@ -1,0 +1,250 @@
+// What all derivations use (the chosen element, its name, and sums of terms), and derivations of
+// the stream.
+#include "engine/views/deriver.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/views/token_json.h"
+#include "kernels/prepared_weight.h"
+#include "microscope/traces/capture.h"
+#include "model/block.h"
+#include "model/derived_points.h"
+
+namespace heed {
+
+// The key/value head that the chosen head reads; points of keys and values name one themselves.
+std::int64_t Deriver::key_head() const {
+  require(element_.head < attention().key_value_heads, ErrorCode::invalid_argument,
+          "key/value head {} does not exist: a layer has heads 0 to {}", element_.head,
+          attention().key_value_heads - 1);
+  return element_.head;
+}
+
+void Deriver::require_index(std::int64_t count, const char* what) const {
+  require(element_.index >= 0 && element_.index < count, ErrorCode::invalid_argument,
+          "{} {} does not exist: there are 0 to {}", what, element_.index, count - 1);
+}
+
+std::int64_t Deriver::channel() const {
+  require_index(config_.channels, "channel");
+  return element_.index;
+}
+
+void Deriver::describe(const char* formula, const char* latex, const char* operation) {
+  derivation_.formula = formula;
+  derivation_.latex = latex;
+  derivation_.operation = operation;
+}
+
+void Deriver::add(std::string label, double left, double right) {
+  derivation_.terms.push_back({std::move(label), left, right, left * right});
+}
+
+void Deriver::number(double value, std::initializer_list<std::int64_t> indices) {
+  derivation_.value = value;
+  std::string text;
+  for (const std::int64_t index : indices) {
+    text += (text.empty() ? "" : ", ") + std::to_string(index);
+  }
+  derivation_.name += "[" + text + "]";
+}
+
+std::string Deriver::token_label(std::int64_t position) const {
+  const auto index = static_cast<std::size_t>(position);
+  return fmt::format("{}: {}", position, token_text(from_.model, pass_.tokens()[index]));
+}
+
+// y_o = Σ_i x_i W[o,i] + b_o, terms named by their input.
+void Deriver::linear(View<const float> x, const LinearWeights& matrix, std::int64_t output,
+                     const char* input) {
+  const std::vector<float> weights = kernels::multiplied_row(matrix, output);
+  for (std::int64_t i = 0; i < x.extent(0); ++i) {
+    add(fmt::format("{} {}", input, i), x(i), weights[i]);
+  }
+  if (matrix.bias.present()) derivation_.bias = matrix.bias(output);
+}
+
+// A point that the pass does not keep, (B, T, …), as the pass used it.
+Tensor<float> Deriver::observed(const Point& point) const {
+  Capture capture({point});
+  pass_.replay(capture);
+  return capture.take(point);
+}
+
+double Deriver::observed_embedding(PointKind kind) const {
+  return observed({kind, -1}).view()(0, element_.position, element_.index);
+}
+
+// What an intervention changes that the terms do not show: the point itself, or copies of the
+// stream that it is computed from.
+bool Deriver::is_edited(const Point& point) const {
+  const auto any = [&](std::initializer_list<PointKind> kinds) {
+    return std::ranges::any_of(kinds, [&](PointKind kind) {
+      return pass_.edits_head({kind, layer_}, element_.head);
+    });
+  };
+  switch (point.kind) {
+    case PointKind::query:
+      return any({point.kind, PointKind::attention_in, PointKind::query_input});
+    case PointKind::key: return any({point.kind, PointKind::attention_in, PointKind::key_input});
+    case PointKind::value:
+      return any({point.kind, PointKind::attention_in, PointKind::value_input});
+    case PointKind::query_input:
+    case PointKind::key_input:
+    case PointKind::value_input: return any({point.kind, PointKind::attention_in});
+    case PointKind::attention_out:
+      return pass_.edits(point) || pass_.edits({PointKind::head_results, layer_});
+    default: return pass_.edits(point);
+  }
+}
+
+// The stream (T, C) as the second norm reads it.
+View<const float> Deriver::feed_forward_in() {
+  const Point point{PointKind::feed_forward_in, layer_};
+  if (!pass_.edits(point)) return feed_forward_stream(config_, block());
+  edited_ = observed(point);
+  return View<const float>(edited_)[0];
+}
+
+void Deriver::copied(const Point& point, const char* stream_name, View<const float> stream) {
+  const std::int64_t c = channel();
+  derivation_.formula = fmt::format("x_c = {}_c", stream_name);
+  derivation_.latex = "x_c = x_c";
+  add(stream_name, stream(element_.position, c), 1);
+  const Tensor<float> values = observed(point);
+  if (values.shape().rank() == 3) {
+    number(values.view()(0, element_.position, c), {element_.position, c});
+  } else {
+    number(values.view()(0, element_.position, element_.head, c),
+           {element_.position, element_.head, c});
+  }
+}
+
+// Derivations of the stream: embeddings, sums, norms and logits.
+
+namespace {
+
+// What a norm subtracts from a row: 0 for RMS norms.
+double subtracted_mean(const NormSaved& saved, std::int64_t row) {
+  return saved.mean.present() ? saved.mean(row) : 0.0F;
+}
+
+}  // namespace
+
+void Deriver::embedding() {
+  const std::int64_t c = channel();
+  const std::int32_t token = pass_.tokens()[static_cast<std::size_t>(element_.position)];
+  describe("e_c = W_E[token, c]", R"(e_c = W_E[\mathrm{token}, c])", "sum");
+  add(token_label(element_.position), parameters().token_embedding()(token, c), 1);
+  number(observed_embedding(PointKind::embedding), {element_.position, c});
+}
+
+void Deriver::position_embedding() {
+  const std::int64_t c = channel();
+  describe("p_c = W_P[position, c]", R"(p_c = W_P[\mathrm{position}, c])", "sum");
+  add(fmt::format("position {}", element_.position),
+      parameters().position_embedding()(element_.position, c), 1);
+  number(observed_embedding(PointKind::position), {element_.position, c});
+}
+
+void Deriver::residual_pre() {
+  if (layer_ > 0) return residual_post(layer_ - 1, "resid_pre");
+  const std::int64_t c = channel();
+  if (!config_.has_position_table()) {
+    describe("x_c = e_c", R"(x_c = e_c)", "sum");
+    add("hook_embed", observed_embedding(PointKind::embedding), 1);
+    return number(block().residual_pre(element_.position, c), {element_.position, c});
+  }
+  describe("x_c = e_c + p_c", R"(x_c = e_c + p_c)", "sum");
+  add("hook_embed", observed_embedding(PointKind::embedding), 1);
+  add("hook_pos_embed", observed_embedding(PointKind::position), 1);
+  number(block().residual_pre(element_.position, c), {element_.position, c});
+}
+
+void Deriver::residual_post(std::int64_t layer, const char* name) {
+  const BlockActivations& of = pass_.activations().block(layer);
+  if (config_.is_parallel()) return parallel_sum(name, layer);
+  stream_sum(name, "resid_mid", of.residual_mid, "mlp_out", pass_.feed_forward_out(layer),
+             of.residual_post);
+}
+
+// Of a block whose halves read the same stream.
+void Deriver::parallel_sum(const char* name, std::int64_t layer) {
+  const std::int64_t c = channel(), t = element_.position;
+  const BlockActivations& of = pass_.activations().block(layer);
+  derivation_.formula = fmt::format("{}_c = resid_pre_c + attn_out_c + mlp_out_c", name);
+  derivation_.latex = R"(x'_c = x_c + a_c + f_c)";
+  add("resid_pre", of.residual_pre(t, c), 1);
+  add("attn_out", pass_.attention_out(layer)(t, c), 1);
+  add("mlp_out", pass_.feed_forward_out(layer)(t, c), 1);
+  number(of.residual_post(t, c), {t, c});
+}
+
+void Deriver::stream_sum(const char* name, const char* before, View<const float> stream,
+                         const char* what, View<const float> added, View<const float> sum) {
+  const std::int64_t c = channel();
+  derivation_.formula = fmt::format("{}_c = {}_c + {}_c", name, before, what);
+  derivation_.latex = R"(x'_c = x_c + \Delta_c)";
+  add(before, stream(element_.position, c), 1);
+  add(what, added(element_.position, c), 1);
+  number(sum(element_.position, c), {element_.position, c});
+}
+
+// σ = √(mean (x − μ)² + ε) as a sum: each (x_c − μ)² / (C·σ), and ε / σ.
+void Deriver::scale(View<const float> x, const NormSaved& saved) {
+  if (is_rms()) {
+    describe("σ = √( mean_c x_c² + ε ) = Σ_c x_c² / (C σ) + ε / σ",
+             R"(\sigma = \sqrt{\tfrac1C \sum_c x_c^2 + \varepsilon})", "norm");
+  } else {
+    describe("σ = √( mean_c (x_c − μ)² + ε ) = Σ_c (x_c − μ)² / (C σ) + ε / σ",
+             R"(\sigma = \sqrt{\tfrac1C \sum_c (x_c-\mu)^2 + \varepsilon})", "norm");
+  }
+  const double sigma = 1.0 / saved.reciprocal_deviation(element_.position);
+  const double mean = subtracted_mean(saved, element_.position);
+  const auto channels = static_cast<double>(config_.channels);
+  for (std::int64_t c = 0; c < config_.channels; ++c) {
+    const double centred = x(element_.position, c) - mean;
+    add(fmt::format("channel {}", c), centred, centred / (channels * sigma));
+  }
+  derivation_.bias = static_cast<double>(config_.block.norm.epsilon) / sigma;
+  number(static_cast<float>(sigma), {element_.position, 0});
+}
+
+void Deriver::normalized(View<const float> x, const NormSaved& saved) {
+  const std::int64_t c = channel();
+  const double reciprocal = saved.reciprocal_deviation(element_.position);
+  const double mean = subtracted_mean(saved, element_.position);
+  add("x / σ", x(element_.position, c), reciprocal);
+  if (is_rms()) {
+    describe("x̂_c = x_c / σ", R"(\hat x_c = \frac{x_c}{\sigma})", "norm");
+  } else {
+    describe("x̂_c = (x_c − μ) / σ", R"(\hat x_c = \frac{x_c - \mu}{\sigma})", "norm");
+    add("−μ / σ", -mean, reciprocal);
+  }
+  number((x(element_.position, c) - mean) * reciprocal, {element_.position, c});
+}
+
+// y_c = x̂_c γ_c + β_c
+void Deriver::unembedding_in() {
+  const std::int64_t c = channel();
+  describe("y_c = x̂_c γ_c + β_c", R"(y_c = \hat x_c\, \gamma_c + \beta_c)", "norm");
+  const NormWeights& norm = parameters().final_norm();
+  add("x̂ · γ", observed({PointKind::final_normalized}).view()(0, element_.position, c),
+      norm.gain(c));
+  if (norm.bias.present()) derivation_.bias = norm.bias(c);
+  number(pass_.final_norm()(element_.position, c), {element_.position, c});
+}
+
+void Deriver::logits() {
+  require_index(config_.vocabulary_size, "token");
+  const LinearWeights& unembedding = parameters().unembedding();
+  derivation_.name = "logits";
+  describe("logit_w = Σ_c x_c W_U[c,w] + b_w", R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)",
+           "sum");
+  linear(pass_.final_norm()[element_.position], unembedding, element_.index);
+  const Tensor<float> logits = pass_.logits(element_.position, element_.position + 1);
+  number(logits[element_.index], {element_.position, element_.index});
+}
+
+}  // namespace heed

@@ -1,0 +1,228 @@
+#include "engine/views/report_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "engine/views/token_json.h"
+#include "formats/config_fields.h"
+#include "formats/config_file.h"
+#include "formats/format.h"
+#include "model/architecture.h"
+#include "model/cache.h"
+#include "model/parameter_count.h"
+
+namespace heed {
+namespace {
+
+std::string family_of(const StackSpecification& stack) {
+  const auto found = std::ranges::find_if(
+      formats(), [&](const Format& format) { return format.expresses({.stacks = {stack}}); });
+  return found == formats().end() ? "custom" : std::string(found->name);
+}
+
+}  // namespace
+
+OrderedJson vector_json(std::span<const float> vector) {
+  OrderedJson list = OrderedJson::array();
+  for (const float value : vector) list.push_back(json_number(value));
+  return list;
+}
+
+OrderedJson habit_json(const HeadHabitStrength& habit) {
+  return {{"name", habit_name(habit.habit)}, {"strength", json_number(habit.strength)}};
+}
+
+OrderedJson head_statistics_json(std::int64_t layer, std::int64_t head,
+                                 const HeadStatistics& statistics) {
+  return {{"layer", layer},
+          {"head", head},
+          {"entropy", json_number(statistics.entropy)},
+          {"evenness", json_number(statistics.evenness)},
+          {"distance", json_number(statistics.distance)},
+          {"first", json_number(statistics.first)},
+          {"self", json_number(statistics.self)},
+          {"previous", json_number(statistics.previous)},
+          {"duplicate", json_number(statistics.duplicate)},
+          {"induction", json_number(statistics.induction)},
+          {"content_weight", json_number(statistics.content_weight)},
+          {"habit", habit_json(strongest_habit(statistics))}};
+}
+
+OrderedJson pattern_json(View<const float> pattern) {
+  OrderedJson rows = OrderedJson::array();
+  for (std::int64_t t = 0; t < pattern.extent(0); ++t) {
+    OrderedJson row = OrderedJson::array();
+    for (std::int64_t s = 0; s < pattern.extent(1); ++s) row.push_back(json_number(pattern(t, s)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* word,
+                           const WordWalk& walk) {
+  OrderedJson answers = OrderedJson::array();
+  for (const KeyAnswer& answer : walk.answers) {
+    answers.push_back({{"position", answer.position},
+                       {"token", bytes[answer.position]},
+                       {"masked", answer.masked},
+                       {"key", vector_json(answer.key)},
+                       {"value", vector_json(answer.value)},
+                       {"product", json_number(answer.product)},
+                       {"scaled", json_number(answer.scaled)},
+                       {"score", answer.masked ? OrderedJson(nullptr) : json_number(answer.scaled)},
+                       {"share", json_number(answer.share)},
+                       {"value_length", json_number(answer.value_length)},
+                       {"contribution_length", json_number(answer.contribution_length)}});
+  }
+  OrderedJson document;
+  if (word != nullptr) {
+    document["word"] = word->text;
+    document["word_positions"] = {word->begin, word->end};
+  }
+  document["position"] = walk.position;
+  document["layer"] = walk.layer;
+  document["head"] = walk.head;
+  document["head_size"] = walk.head_size;
+  document["query"] = vector_json(walk.query);
+  document["answers"] = std::move(answers);
+  document["output"] = vector_json(walk.output);
+  document["concatenation"] = vector_json(walk.concatenation);
+  document["head_projection"] = vector_json(walk.head_projection);
+  document["attention_out"] = vector_json(walk.attention_out);
+  document["residual_before"] = vector_json(walk.residual_before);
+  document["residual_after"] = vector_json(walk.residual_after);
+  return document;
+}
+
+OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate) {
+  OrderedJson row{{"id", candidate.token},
+                  {"token", model.token_bytes(candidate.token)},
+                  {"logit", json_number(static_cast<float>(candidate.logit))},
+                  {"scaled", json_number(candidate.scaled_logit)},
+                  {"probability", json_number(candidate.probability(SamplingStage::model))},
+                  {"drawn", json_number(candidate.probability(SamplingStage::temperature))},
+                  {"rank", candidate.rank},
+                  {"after", OrderedJson::object()},
+                  {"removed_by", nullptr}};
+  // The stages between the model and the temperature, which are rows of their own.
+  for (std::size_t i = 1; i + 1 < sampling_stage_count; ++i) {
+    const auto stage = static_cast<SamplingStage>(i);
+    row["after"][std::string(sampling_stage_name(stage))] =
+        json_number(candidate.probability(stage));
+  }
+  if (!candidate.kept()) row["removed_by"] = sampling_stage_name(candidate.removed_by);
+  return row;
+}
+
+namespace {
+
+// As it would be saved; null where no checkpoint format can say it.
+OrderedJson saved_config(const StackSpecification& config) {
+  const bool is_known = std::ranges::any_of(
+      formats(), [&](const Format& format) { return format.expresses({.stacks = {config}}); });
+  return is_known ? gpt_config_to_json(config) : OrderedJson(nullptr);
+}
+
+}  // namespace
+
+OrderedJson parameter_count_json(const std::string& name, const StackSpecification& config) {
+  const ParameterCount count = count_parameters(config);
+  const ModelCost cost = model_cost(config);
+  const ParameterCount::Head& head = count.per_head;
+  return {{"name", name},
+          {"total", count.total},
+          {"embedding", count.embedding},
+          {"position", count.position},
+          {"per_head",
+           {{"query", head.query},
+            {"key", head.key},
+            {"value_down", head.value_down},
+            {"value_up", head.value_up},
+            {"total", head.total}}},
+          {"attention_block", count.attention_block},
+          {"attention_total", count.attention_total},
+          {"feed_forward_block", count.feed_forward_block},
+          {"feed_forward_total", count.feed_forward_total},
+          {"biases", count.biases},
+          {"norms", count.norms},
+          {"unembedding", count.unembedding},
+          {"run_bytes", cost.run_bytes},
+          {"train_bytes", cost.train_bytes},
+          {"key_value_bytes_per_token", cost.key_value_bytes_per_token},
+          {"key_value_bytes_per_token_bf16", cache_bytes(config, CacheType::bf16, 1)},
+          {"key_value_bytes_per_token_int8", cache_bytes(config, CacheType::int8, 1)},
+          {"flops_per_token", cost.flops_per_token},
+          {"train_flops_per_token", cost.train_flops_per_token},
+          {"architecture", architecture_json(config)},
+          {"config", saved_config(config)}};
+}
+
+OrderedJson parameter_count_json(const std::string& name, const Architecture& architecture) {
+  if (!architecture.is_encoder_decoder()) {
+    return parameter_count_json(name, architecture.decoder());
+  }
+  const ParameterCount count = count_parameters(architecture);
+  OrderedJson stacks = OrderedJson::array();
+  for (const StackCount& own : count_stacks(architecture)) {
+    const StackSpecification& stack = architecture.of(own.site);
+    stacks.push_back({{"stack", own.site == StackSite::encoder ? "encoder" : "decoder"},
+                      {"layers", stack.layers},
+                      {"attention_total", own.attention},
+                      {"cross_attention_total", own.cross_attention},
+                      {"feed_forward_total", own.feed_forward},
+                      {"architecture", architecture_json(stack)}});
+  }
+  return {{"name", name},
+          {"total", count.total},
+          {"embedding", count.embedding},
+          {"position", count.position},
+          {"attention_total", count.attention_total},
+          {"feed_forward_total", count.feed_forward_total},
+          {"biases", count.biases},
+          {"norms", count.norms},
+          {"unembedding", count.unembedding},
+          {"stacks", stacks}};
+}
+
+OrderedJson architecture_json(const StackSpecification& stack) {
+  const auto& [norm, attention, cross_attention, feed_forward, residual] = stack.block;
+  OrderedJson json{{"family", family_of(stack)},
+                   {"norm", norm_kind_name(norm.kind)},
+                   {"positions", position_kind_name(attention.positions)},
+                   {"key_value_heads", attention.key_value_heads},
+                   {"windows", attention.mask.windows},
+                   {"gated", feed_forward.gated},
+                   {"activation", activation_name(feed_forward.activation)},
+                   {"activation_label", kernels::description_of(feed_forward.activation).label},
+                   {"query_key_norm", attention.query_key_norm},
+                   {"residual", stack.is_parallel() ? "parallel" : "sequential"}};
+  if (attention.positions == PositionKind::rotary) {
+    OrderedJson written;
+    write_rotary_scaling(attention.rotary, written);
+    json["rotary"] = {{"base", attention.rotary.base}, {"channels", attention.rotary_channels()}};
+    if (written.contains("rope_scaling")) json["rotary"]["scaling"] = written["rope_scaling"];
+  }
+  json["biases"] = {{"norm", norm.bias},
+                    {"query", attention.query_bias},
+                    {"output", attention.output_bias},
+                    {"feed_forward", feed_forward.bias}};
+  return json;
+}
+
+OrderedJson hypothesis_json(const LoadedTranslator& translator, const TokenHypothesis& hypothesis) {
+  const Tokenizer& target = *translator.tokenizers.target;
+  OrderedJson tokens = OrderedJson::array();
+  for (const std::int32_t id : hypothesis.tokens) {
+    const bool is_known = id < target.vocabulary_size();
+    tokens.push_back(token_json(id, is_known ? target.token_bytes(id) : fmt::format("#{}", id)));
+  }
+  return {{"text", translator.decode(hypothesis.tokens)},
+          {"score", hypothesis.score},
+          {"log_probability", hypothesis.log_probability},
+          {"finished", hypothesis.finished},
+          {"tokens", std::move(tokens)}};
+}
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// JSON documents shared by the command line and the server.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
+#include "generate/sampler.h"
+#include "microscope/attention/head_statistics.h"
+#include "microscope/attention/text_words.h"
+#include "microscope/attention/word_walk.h"
+#include "model/architecture.h"
+
+namespace heed {
+
+OrderedJson vector_json(std::span<const float> vector);
+
+// {"name": "previous", "strength": 0.62}
+OrderedJson habit_json(const HeadHabitStrength& habit);
+// The statistics of a head, and its habit.
+OrderedJson head_statistics_json(std::int64_t layer, std::int64_t head,
+                                 const HeadStatistics& statistics);
+
+OrderedJson pattern_json(View<const float> pattern);  // [T][T]
+
+// `bytes` holds the bytes of each token of the text; `word` is null for the walk of a single token.
+OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* word,
+                           const WordWalk& walk);
+
+// A candidate for the next token, with its probability after each step of sampling.
+OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate);
+
+// The number of parameters by part, and the cost of running and training.
+OrderedJson parameter_count_json(const std::string& name, const StackSpecification& config);
+// The same of any model; of two stacks, with what each has, and without costs.
+OrderedJson parameter_count_json(const std::string& name, const Architecture& architecture);
+
+// What a model is: {"family", "norm", "positions", "key_value_heads", "windows", "gated",
+// "activation", "query_key_norm", "residual", "rotary": {"base", "channels", "scaling"}, "biases"};
+// "rotary" only where positions are rotary. The family is a checkpoint format's name, or "custom".
+OrderedJson architecture_json(const StackSpecification& stack);
+
+// A translation: {"text", "score", "log_probability", "finished", "tokens": [{"id", "text"}]}; the
+// end of a translation is one of its tokens.
+OrderedJson hypothesis_json(const LoadedTranslator& translator, const TokenHypothesis& hypothesis);
+
+}  // namespace heed
