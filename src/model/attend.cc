@@ -1,4 +1,9 @@
 // Attention of a pass to its own keys and values, or to those in caches.
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/attention_sequences.h"
@@ -46,12 +51,34 @@ View<T> rows_of(const Sequences& sequences, const SequenceGroup& group, View<T> 
 template <class T>
 View<T> log_sums_of(const Sequences& sequences, const SequenceGroup& group, View<T> log_sum_exp) {
   if (!sequences.is_ragged()) return log_sum_exp.slice(0, group.begin, group.end);
-  const Sequence& one = sequences[group.begin];
+  const Sequence one = sequences[group.begin];
   const std::int64_t heads = log_sum_exp.size() / sequences.rows();
   return log_sum_exp.reshape({log_sum_exp.size()})
       .slice(0, one.row_begin * heads, one.row_end * heads)
       .reshape({1, heads, one.length()});
 }
+
+// A list that takes no memory while it has one element: training attends so in every layer.
+template <class T>
+class ShortList {
+ public:
+  void push_back(T element) {
+    if (!first_ && more_.empty()) {
+      first_ = std::move(element);
+      return;
+    }
+    if (first_) more_.push_back(std::move(*first_));
+    first_.reset();
+    more_.push_back(std::move(element));
+  }
+  std::span<const T> all() const {
+    return first_ ? std::span<const T>(&*first_, 1) : std::span<const T>(more_);
+  }
+
+ private:
+  std::optional<T> first_;
+  std::vector<T> more_;
+};
 
 // What the sequences of a pass attend to, and which of them attend together.
 class AttendedMemory {
@@ -59,20 +86,14 @@ class AttendedMemory {
   AttendedMemory(const LayerPass& at, AttentionKind kind)
       : pass_(at.pass), layer_(at.layer), is_self_(kind == AttentionKind::self) {
     const Sequences& sequences = pass_.sequences;
-    if (is_self_ && sequences.attend_together()) {
-      groups_.push_back({0, sequences.count()});
-      return;
-    }
-    for (std::int64_t b = 0; b < sequences.count(); ++b) {
-      if (b > 0 && shares_source_with_previous(b)) {
-        groups_.back().end = b + 1;
-      } else {
-        groups_.push_back({b, b + 1});
-      }
+    for (std::int64_t begin = 0, end = 0; begin < sequences.count(); begin = end) {
+      end = is_self_ && sequences.attend_together() ? sequences.count() : begin + 1;
+      while (end < sequences.count() && shares_source_with_previous(end)) ++end;
+      groups_.push_back({begin, end});
     }
   }
 
-  const std::vector<SequenceGroup>& groups() const { return groups_; }
+  std::span<const SequenceGroup> groups() const { return groups_.all(); }
 
   // Keys or values of what a group attends to, in a view of those of all rows.
   template <class T>
@@ -90,7 +111,7 @@ class AttendedMemory {
       own.input.positions = own.input.query.extent(1);
       own.input.dropout = of_sequence(input.dropout, pass_.dropout.first_sequence + group.begin);
     }
-    const Sequence& memory = is_self_ ? pass_.sequences[group.begin] : source(group);
+    const Sequence memory = is_self_ ? pass_.sequences[group.begin] : source(group);
     if (memory.cache == nullptr) {
       own.input.key = rows(group, input.key);
       own.input.value = rows(group, input.value);
@@ -102,7 +123,7 @@ class AttendedMemory {
   }
 
  private:
-  const Sequence& source(const SequenceGroup& group) const {
+  Sequence source(const SequenceGroup& group) const {
     return pass_.memory->texts[pass_.memory->source(group.begin)];
   }
 
@@ -138,14 +159,14 @@ class AttendedMemory {
   const Pass& pass_;
   std::int64_t layer_;
   bool is_self_;
-  std::vector<SequenceGroup> groups_;
+  ShortList<SequenceGroup> groups_;
 };
 
 // The parts of a pass, as one call of the kernel takes them.
-std::vector<SequenceAttention> attention_of(const LayerPass& at, const AttendedMemory& memory,
-                                            const kernels::AttentionInput<float>& input,
-                                            View<float> mixed, View<float> log_sum_exp) {
-  std::vector<SequenceAttention> sequences;
+ShortList<SequenceAttention> attention_of(const LayerPass& at, const AttendedMemory& memory,
+                                          const kernels::AttentionInput<float>& input,
+                                          View<float> mixed, View<float> log_sum_exp) {
+  ShortList<SequenceAttention> sequences;
   for (const SequenceGroup& group : memory.groups()) {
     SequenceAttention own = memory.attention(group, input);
     own.out = rows_of(at.pass.sequences, group, mixed);
@@ -232,7 +253,8 @@ void attend(const LayerPass& at, AttentionKind kind, const kernels::AttentionInp
             View<float> mixed, View<float> log_sum_exp) {
   if (at.pass.ring != nullptr) return attend_around_ring(at, input, mixed, log_sum_exp);
   const AttendedMemory memory(at, kind);
-  const auto sequences = attention_of(at, memory, input, mixed, log_sum_exp);
+  const auto list = attention_of(at, memory, input, mixed, log_sum_exp);
+  const std::span<const SequenceAttention> sequences = list.all();
   kernels::attention_forward(sequences);
   if (at.pass.probe == nullptr && at.pass.editor == nullptr) return;
   for (std::size_t group = 0; group < sequences.size(); ++group) {
@@ -251,17 +273,18 @@ void attend_backward(const LayerPass& at, AttentionKind kind,
   require(kind == AttentionKind::self || pass.memory->sources.empty(), ErrorCode::unsupported,
           "backward of cross-attention in which sequences share a source: expected one each");
   const AttendedMemory memory(at, kind);
-  std::vector<kernels::SequenceAttentionBackward> sequences;
+  ShortList<kernels::SequenceAttentionBackward> list;
   for (const SequenceGroup& group : memory.groups()) {
-    sequences.push_back({.input = memory.attention(group, input).input,
-                         .out = rows_of(pass.sequences, group, mixed),
-                         .log_sum_exp = log_sums_of(pass.sequences, group, log_sum_exp),
-                         .d_out = rows_of(pass.sequences, group, d_mixed),
-                         .gradients = {.query = rows_of(pass.sequences, group, gradients.query),
-                                       .key = memory.rows(group, gradients.key),
-                                       .value = memory.rows(group, gradients.value),
-                                       .position_bias = gradients.position_bias}});
+    list.push_back({.input = memory.attention(group, input).input,
+                    .out = rows_of(pass.sequences, group, mixed),
+                    .log_sum_exp = log_sums_of(pass.sequences, group, log_sum_exp),
+                    .d_out = rows_of(pass.sequences, group, d_mixed),
+                    .gradients = {.query = rows_of(pass.sequences, group, gradients.query),
+                                  .key = memory.rows(group, gradients.key),
+                                  .value = memory.rows(group, gradients.value),
+                                  .position_bias = gradients.position_bias}});
   }
+  const std::span<const kernels::SequenceAttentionBackward> sequences = list.all();
   if (sequences.size() == 1) {
     const kernels::SequenceAttentionBackward& all = sequences.front();
     observe_attention_gradients(pass, at.layer, points_of(kind), all.input, all.log_sum_exp,
@@ -279,7 +302,7 @@ View<const float> unedited_mixed_values(const LayerPass& at, AttentionKind kind,
   Tensor<float> log_sum_exp(Shape{heads[0], heads[2], heads[1]});
   const AttendedMemory memory(at, kind);
   kernels::attention_forward(
-      attention_of(at, memory, input, again.view().reshape(heads), log_sum_exp));
+      attention_of(at, memory, input, again.view().reshape(heads), log_sum_exp).all());
   return again;
 }
 

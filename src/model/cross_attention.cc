@@ -78,7 +78,7 @@ void store_memory(const LayerPass& at, const CrossMemory& memory) {
   Tensor<float> key_value(Shape{memory.rows.extent(0), 2 * cross.key_value_width()});
   project_memory(at, memory, key_value);
   const View<const float> rows = key_value;
-  for (const Sequence& source : memory.texts) {
+  for (const Sequence source : memory.texts) {
     const auto own = rows.slice(0, source.row_begin, source.row_end);
     const auto part = [&](std::int64_t first) {
       return heads_of_sequences(own, first, cross.key_value_heads, cross.head_size, 1);

@@ -34,7 +34,7 @@ bool Pass::drop(DropoutPoint point, std::int64_t layer, float rate, View<const f
   }
   const std::int64_t whole = sequences.count() / RingPlace::chunks;
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
-    const Sequence& chunk = sequences[b];
+    const Sequence chunk = sequences[b];
     kernels::dropout(x.slice(0, chunk.row_begin, chunk.row_end),
                      kernels::from_row(all, b % whole * text + chunk.first_position),
                      out.slice(0, chunk.row_begin, chunk.row_end));

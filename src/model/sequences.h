@@ -37,8 +37,10 @@ class Sequences {
   static Sequences of_lengths(std::span<const std::int64_t> row_starts,
                               std::span<KeyValueCache* const> caches = {});
 
-  std::int64_t count() const { return std::ssize(list_); }    // B
-  std::int64_t rows() const { return list_.back().row_end; }  // N
+  std::int64_t count() const { return count_; }  // B
+  std::int64_t rows() const {
+    return list_.empty() ? count_ * length_ : list_.back().row_end;
+  }  // N
   // T, of all sequences; 0 where they may differ.
   std::int64_t length() const { return length_; }
   bool is_ragged() const { return length_ == 0; }
@@ -46,26 +48,47 @@ class Sequences {
   std::int64_t view_batch() const { return is_ragged() ? 1 : count(); }
   std::int64_t view_positions() const { return is_ragged() ? rows() : length_; }
 
-  const Sequence& operator[](std::int64_t b) const { return list_[static_cast<std::size_t>(b)]; }
-  auto begin() const { return list_.begin(); }
-  auto end() const { return list_.end(); }
+  Sequence operator[](std::int64_t b) const {
+    if (!list_.empty()) return list_[static_cast<std::size_t>(b)];
+    return {b * length_, (b + 1) * length_, first_position_, cache_};
+  }
 
-  bool have_caches() const { return list_.front().cache != nullptr; }
+  class Iterator {
+   public:
+    Iterator(const Sequences& all, std::int64_t b) : all_(&all), b_(b) {}
+    Sequence operator*() const { return (*all_)[b_]; }
+    Iterator& operator++() {
+      ++b_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return b_ != other.b_; }
+
+   private:
+    const Sequences* all_;
+    std::int64_t b_;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, count_}; }
+
+  bool have_caches() const { return (*this)[0].cache != nullptr; }
   // Whether the keys and values of all are one view, (B, S, G, D).
-  bool attend_together() const;
+  bool attend_together() const { return list_.empty(); }
 
   std::int64_t positions_end() const;  // after the last position of any sequence
   std::int64_t position_of_row(std::int64_t row) const;
-  std::vector<std::int64_t> row_positions() const;    // (N)
-  std::vector<std::int64_t> first_positions() const;  // (B)
+  std::vector<std::int64_t> row_positions() const;  // (N)
 
   // Counts the positions of the sequences as held by their caches, once every layer has stored
   // them.
   void advance_caches() const;
 
  private:
-  std::vector<Sequence> list_;  // not empty
+  // Sequences alike, which most passes have, take no memory: a list is one of others.
+  std::int64_t count_ = 1;
   std::int64_t length_ = 1;
+  std::int64_t first_position_ = 0;
+  KeyValueCache* cache_ = nullptr;
+  std::vector<Sequence> list_;
 };
 
 }  // namespace heed

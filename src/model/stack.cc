@@ -40,7 +40,7 @@ Shape shape_of_tokens(const Pass& pass) {
 std::vector<std::int64_t> row_text_lengths(const Pass& pass) {
   std::vector<std::int64_t> lengths;
   lengths.reserve(static_cast<std::size_t>(pass.rows()));
-  for (const Sequence& sequence : pass.sequences) {
+  for (const Sequence sequence : pass.sequences) {
     const std::int64_t end = pass.ring != nullptr ? pass.sequence_positions()
                                                   : sequence.first_position + sequence.length();
     lengths.insert(lengths.end(), static_cast<std::size_t>(sequence.length()),
@@ -72,7 +72,12 @@ struct EmbeddingRows {
              .token_scale = stack.specification.embedding_scale};
     const Sequences& sequences = pass.sequences;
     if (sequences.is_ragged()) input.tokens = tokens.reshape({pass.rows(), 1});
-    positions = sequences.is_ragged() ? sequences.row_positions() : sequences.first_positions();
+    input.first_position = sequences[0].first_position;
+    if (sequences.is_ragged()) {
+      positions = sequences.row_positions();
+    } else if (!sequences.attend_together()) {
+      for (const Sequence sequence : sequences) positions.push_back(sequence.first_position);
+    }
     input.first_positions = positions;
     if (stack.parameters.schedule.is_divided()) gather(stack, tokens);
   }
@@ -258,7 +263,7 @@ class DistanceBias {
 // The end of the stack: the final norm, its scale, the prediction head.
 void end_forward(const Stack& stack, const Pass& pass, const StackActivations& activations) {
   const StackSpecification& specification = stack.specification;
-  const Reading end(stack.parameters.schedule, stack.parameters.schedule.after());
+  const Reading after_blocks(stack.parameters.schedule, stack.parameters.schedule.after());
   if (specification.final_norm) {
     norm_forward(
         specification, pass, -1, final_norm_points, activations.last_residual(),
@@ -278,7 +283,7 @@ void end_forward(const Stack& stack, const Pass& pass, const StackActivations& a
 void end_backward(const Stack& stack, const Pass& pass, const StackActivations& activations,
                   const ActivationGradients& buffers, const StackGradients* gradients) {
   const StackSpecification& specification = stack.specification;
-  const Reading end(stack.parameters.schedule, stack.parameters.schedule.after());
+  const Reading after_blocks(stack.parameters.schedule, stack.parameters.schedule.after());
   if (specification.has_unembedding) {
     pass.visit_gradient_rows(PointKind::unembedding_in, -1, buffers.norm);
   }
@@ -326,7 +331,7 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
   require_positions_fit(specification, pass.sequences.positions_end());
   if (pass.editor != nullptr) pass.editor->begin_pass();
-  for (const Sequence& sequence : pass.sequences) {
+  for (const Sequence sequence : pass.sequences) {
     check(sequence.cache == nullptr || sequence.cache->length() == sequence.first_position,
           "a sequence goes on at the length of its cache");
   }

@@ -116,7 +116,7 @@ LossSum VocabularyLoss::forward_in_pieces(const StackSchedule& schedule, View<co
                                           const Unembedding& unembedding,
                                           View<const std::int32_t> targets, View<float> losses,
                                           std::int64_t positions) {
-  const Reading end(schedule, schedule.after());
+  const Reading after_blocks(schedule, schedule.after());
   PieceSums sums(x.extent(0), label_smoothing_ > 0.0F);
   PieceRoom room(*this, schedule, x.extent(0));
   add_pieces(schedule, x, unembedding, targets, positions, room, sums);
@@ -129,7 +129,7 @@ LossSum VocabularyLoss::forward_backward_in_pieces(const StackSchedule& schedule
                                                    View<const std::int32_t> targets,
                                                    View<float> losses, const Backward& backward) {
   const std::int64_t rows = x.extent(0);
-  const Reading end(schedule, schedule.after());
+  const Reading after_blocks(schedule, schedule.after());
   PieceSums sums(rows, label_smoothing_ > 0.0F);
   PieceRoom room(*this, schedule, rows);
   // 1. logits = x · unembeddingᵀ + bias, 2. the loss
@@ -170,7 +170,7 @@ LossSum VocabularyLoss::forward_backward_in_pieces(const StackSchedule& schedule
 
 void unembed_in_pieces(const StackSchedule& schedule, View<const float> x,
                        const Unembedding& unembedding, View<float> logits, std::int64_t positions) {
-  const Reading end(schedule, schedule.after());
+  const Reading after_blocks(schedule, schedule.after());
   for (std::int64_t i = 0; i < schedule.pieces(); ++i) {
     const Reading reading(schedule, schedule.unembedding(i));
     const RowRange words = schedule.rows(i);
