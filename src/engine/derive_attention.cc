@@ -55,12 +55,13 @@ void Deriver::positioned(const Point& point, std::int64_t first, std::int64_t he
 }
 
 std::vector<float> Deriver::row(AttentionValues values) const {
-  const Tensor<float> weights = from_.attention.region({.layer = layer_,
-                                                        .head = element_.head,
-                                                        .query_begin = element_.position,
-                                                        .query_end = element_.position + 1,
-                                                        .key_end = pass_.positions(),
-                                                        .values = values});
+  const Tensor<float> weights =
+      from_.attention.region(only_site, {.layer = layer_,
+                                         .head = element_.head,
+                                         .query_begin = element_.position,
+                                         .query_end = element_.position + 1,
+                                         .key_end = pass_.positions(),
+                                         .values = values});
   return {weights.span().begin(), weights.span().end()};
 }
 
@@ -150,7 +151,8 @@ void Deriver::attention_out() {
   }
   const LinearWeights& projection = weights().projection;
   if (projection.bias.present()) derivation_.bias = projection.bias(c);
-  number(pass_.attention_out(layer_)(element_.position, c), {element_.position, c});
+  number(pass_.rows({PointKind::attention_out, layer_})(element_.position, c),
+         {element_.position, c});
 }
 
 }  // namespace heed

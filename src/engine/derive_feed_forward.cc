@@ -56,7 +56,8 @@ void Deriver::feed_forward_out() {
   const std::int64_t c = channel();
   describe("f_c = Σ_i m_i W_out[i,c] + b_c", R"(f_c = \sum_i m_i\, W_{out}[i,c] + b_c)", "sum");
   linear(block().feed_forward.post[element_.position], weights().down, c, "neuron");
-  number(pass_.feed_forward_out(layer_)(element_.position, c), {element_.position, c});
+  number(pass_.rows({PointKind::feed_forward_out, layer_})(element_.position, c),
+         {element_.position, c});
 }
 
 }  // namespace heed
