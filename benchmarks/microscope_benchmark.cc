@@ -19,9 +19,9 @@
 #include "generate/session.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
-#include "microscope/attention/attention_pyramid.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/attention/lazy_attention.h"
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/capture.h"
 #include "model/presets.h"
@@ -96,7 +96,7 @@ void measure_attention(std::int64_t positions, std::int64_t heads) {
   fmt::print("its pyramid            {:8.3f} s  {:.2f} x forward, {:.1f} MB\n", build,
              build / head_forward, static_cast<double>(pyramid.bytes()) / 1e6);
   for (std::int64_t level = 0; level < pyramid.levels(); ++level) {
-    const std::int64_t last = std::max<std::int64_t>(pyramid.tiles(level) - 2, 0);
+    const std::int64_t last = std::max<std::int64_t>(pyramid.tiles(level).rows - 2, 0);
     const double tile =
         median_seconds(2 * repeats + 1, [&] { pyramid.tile(level, last, last / 2, Pooling::max); });
     fmt::print("tile at level {:2}       {:8.2f} ms\n", level, 1e3 * tile);
@@ -134,7 +134,8 @@ void measure_tracing(std::int64_t rounds) {
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const Kind kind : {plain, nothing_wanted, residuals}) {
       Capture nothing{std::vector<Point>{}};
-      ActivationTrace trace(gpt.specification(), {.points = {"hook_resid_*"}}, 1, prompt + decoded);
+      ActivationTrace trace(gpt.architecture(), {.points = {"hook_resid_*"}},
+                            {.positions = prompt + decoded});
       Probe* const probe = kind == plain            ? nullptr
                            : kind == nothing_wanted ? static_cast<Probe*>(&nothing)
                                                     : static_cast<Probe*>(&trace);

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "microscope/intervene/pair_intervention_text.h"
-#include "microscope/traces/pair_trace.h"
+#include "microscope/traces/activation_trace.h"
 #include "microscope/traces/point_names.h"
 #include "server/explorer/pair_routes.h"
 #include "tokenizer/character_tokenizer.h"
@@ -62,8 +62,10 @@ void read_point_names(std::string_view text) {
 void run_edited(std::vector<Intervention> interventions) {
   const auto editor =
       std::make_shared<Interventions>(translator().architecture(), std::move(interventions));
-  const PairPass pass(*translator().model, {.source = {3, 4, 5, 2}, .target = {1, 6, 7}}, editor);
-  require_that(pass.encoded().extent(0) == 4 && pass.decoded().extent(0) == 3);
+  const RecordedPass pass(*translator().model, {.source = {3, 4, 5, 2}, .target = {1, 6, 7}},
+                          editor);
+  require_that(pass.final_rows(StackSite::encoder).extent(0) == 4 &&
+               pass.final_rows().extent(0) == 3);
 }
 
 void edit_points(std::string_view text) {

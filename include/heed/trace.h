@@ -26,8 +26,10 @@ struct TraceRequest {
   std::vector<std::int64_t> layers{};  // empty: all
   // Of queries; empty: all. Of keys and values, those that these heads share.
   std::vector<std::int64_t> heads{};
-  std::vector<std::int64_t>
-      positions{};  // empty: all; −1 is the last. Of pattern and scores: queries
+  // Empty: all; −1 is the last. Of pattern and scores: queries. Of two texts: of the target.
+  std::vector<std::int64_t> positions{};
+  // Of the source: of the points of an encoder, and of keys and values that a decoder attends to.
+  std::vector<std::int64_t> source_positions{};
   std::int64_t budget = std::int64_t{1} << 30;  // maximum size of the trace, in bytes
 };
 

@@ -11,7 +11,7 @@
 #include "microscope/attention/head_statistics.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/attention/word_walk.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 
 namespace heed::cli {
 

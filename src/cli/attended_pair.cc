@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "cli/command.h"
 #include "cli/output.h"
 #include "cli/pair_attend.h"
+#include "cli/pair_command.h"
 #include "cli/terminal/text.h"
 
 namespace heed::cli {
@@ -37,10 +39,10 @@ AttendedPair::AttendedPair(const PairModel& loaded, PairTexts texts,
     : model(loaded),
       is_translation(texts.is_translation),
       pass(*loaded.model, std::move(texts.tokens), std::move(editor)),
-      source_bytes(model.token_bytes(PairSide::source, pass.tokens().source)),
-      target_bytes(model.token_bytes(PairSide::target, pass.tokens().target)),
-      source_words(model.words(PairSide::source, pass.tokens().source)),
-      target_words(model.words(PairSide::target, pass.tokens().target)) {}
+      source_bytes(model.token_bytes(PairSide::source, pass.texts().source)),
+      target_bytes(model.token_bytes(PairSide::target, pass.texts().target)),
+      source_words(model.words(PairSide::source, pass.texts().source)),
+      target_words(model.words(PairSide::target, pass.texts().target)) {}
 
 std::vector<std::string> AttendedPair::query_names(AttentionSite kind, MapUnit unit) const {
   return kind == encoder_site ? unit_names(source_bytes, source_words, unit)
@@ -49,6 +51,17 @@ std::vector<std::string> AttendedPair::query_names(AttentionSite kind, MapUnit u
 std::vector<std::string> AttendedPair::key_names(AttentionSite kind, MapUnit unit) const {
   return kind == decoder_site ? unit_names(target_bytes, target_words, unit)
                               : unit_names(source_bytes, source_words, unit);
+}
+
+PairOptions pair_changes(PairOptions options, const InterventionOptions& interventions) {
+  if (!interventions.only_pairs()) {
+    fail_usage("a translator takes the interventions --ablate, --scale and --cut");
+  }
+  options.ablate = interventions.ablate;
+  options.scale = interventions.scale;
+  options.cut = interventions.cut;
+  options.renormalise = interventions.renormalise;
+  return options;
 }
 
 void print_pair_texts(const AttendedPair& pair, const Screen& screen) {

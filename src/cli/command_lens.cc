@@ -10,9 +10,12 @@
 #include "cli/intervention_options.h"
 #include "cli/lens.h"
 #include "cli/output.h"
+#include "cli/pair_command.h"
 #include "cli/terminal/text.h"
+#include "engine/load_pair_model.h"
+#include "engine/pair_json.h"
 #include "engine/views/token_json.h"
-#include "microscope/traces/kept_pass.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed::cli {
 namespace {
@@ -33,6 +36,7 @@ struct LensCommandOptions {
   bool without_norm = false;
   bool residual = false;
   InterventionOptions interventions;
+  PairOptions pair;
   std::string out;
   bool json = false;
 };
@@ -90,7 +94,7 @@ AttributionUnit unit_of(const std::string& name) {
 // A text and, where there are interventions, the pass that they change.
 struct Reading {
   ExplainedText text;
-  std::unique_ptr<KeptPass> pass;
+  std::unique_ptr<RecordedPass> pass;
 };
 
 OrderedJson document_of(const ExplainedText& text) {
@@ -100,24 +104,67 @@ OrderedJson document_of(const ExplainedText& text) {
   return document;
 }
 
-void show_lens(const LensCommandOptions& options, const Reading& reading) {
-  const ExplainedText& text = reading.text;
+// `of_lens` looks through the layers.
+template <class Model, class OfLens>
+void show_lens(const LensCommandOptions& options, const Model& model, const LensText& text,
+               OrderedJson document, const OfLens& of_lens) {
   LensRequest request;
   request.options.top = options.per_cell;
   if (options.without_norm) request.options.norm = LensNorm::none;
   if (!options.token.empty()) {
-    request.token = single_token(text.model, options.token, "--token");
+    request.token = single_token(model, options.token, "--token");
     request.options.followed = {*request.token};
   }
-  const LogitLens lens = reading.pass != nullptr
-                             ? look_through_layers(*reading.pass, request.options)
-                             : look_through_layers(text.model.gpt, text.tokens, request.options);
+  const LogitLens lens = of_lens(request.options);
   write_lens(options.out, text, request, lens);
   if (!options.json) return print_lens(text, request, lens);
-  OrderedJson document = document_of(text);
-  if (request.token) document["followed"] = token_json(text.model, *request.token);
+  if (request.token) {
+    document["followed"] = token_json(*request.token, text.bytes_of(*request.token));
+  }
   document["layers"] = lens_json(text, lens);
   print_json(document);
+}
+
+void show_lens(const LensCommandOptions& options, const Reading& reading) {
+  const ExplainedText& text = reading.text;
+  const auto bytes_of = [&](std::int32_t token) { return text.model.token_bytes(token); };
+  show_lens(options, text.model, {text.tokens, bytes_of, text.caption(), text.changes},
+            document_of(text), [&](const LensOptions& wanted) {
+              return reading.pass != nullptr
+                         ? look_through_layers(*reading.pass, wanted)
+                         : look_through_layers(text.model.gpt, text.tokens, wanted);
+            });
+}
+
+// The stream of a translator's decoder, over the target.
+void show_lens_of_pair(const LensCommandOptions& options) {
+  if (options.residual || !options.attribute.empty()) {
+    fail_usage(
+        "--attribute and --residual take apart a sum of one stack: a translator has the lens");
+  }
+  if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
+  const PairModel model = load_pair_model(options.model);
+  const PairOptions changes = pair_changes(options.pair, options.interventions);
+  PairTexts texts = read_pair(options.text, changes, model);
+  const bool is_translation = texts.is_translation;
+  const auto editor = make_pair_interventions(changes, model, texts.tokens);
+  const RecordedPass pass(*model.model, std::move(texts.tokens), editor);
+  const Texts& tokens = pass.texts();
+  const auto bytes_of = [&](std::int32_t token) {
+    return model.token_bytes(PairSide::target, std::span(&token, 1)).front();
+  };
+  OrderedJson target = pair_text_json(model, PairSide::target, tokens.target);
+  target["is_translation"] = is_translation;
+  OrderedJson document{{"model", model.name},
+                       {"source", pair_text_json(model, PairSide::source, tokens.source)},
+                       {"target", std::move(target)}};
+  const std::string summary = changes.summary();
+  if (!summary.empty()) document["interventions"] = summary;
+  const std::string caption = fmt::format(
+      "Model {}. Target: “{}”.{}", model.name, printable(model.target_text(tokens.target)),
+      summary.empty() ? "" : fmt::format(" Changed: {}.", printable(summary)));
+  show_lens(options, model, {tokens.target, bytes_of, caption, summary}, std::move(document),
+            [&](const LensOptions& wanted) { return look_through_layers(pass, wanted); });
 }
 
 // A token, as --token takes one, or a text.
@@ -187,6 +234,8 @@ void show_residual(const LensCommandOptions& options, const Reading& reading) {
 
 void lens(const LensCommandOptions& options) {
   check_options(options);
+  if (is_pair_model(options.model)) return show_lens_of_pair(options);
+  require_no_pair_options(options.pair, options.model);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   Reading reading{{.model = model,
                    .tokens = read_tokens(options.text, model),
@@ -194,7 +243,8 @@ void lens(const LensCommandOptions& options) {
                   nullptr};
   const std::vector<std::int32_t>& tokens = reading.text.tokens;
   if (auto editor = make_interventions(options.interventions, model, tokens)) {
-    reading.pass = std::make_unique<KeptPass>(model.gpt, tokens, std::move(editor));
+    reading.pass = std::make_unique<RecordedPass>(model.gpt, Texts{.source = {}, .target = tokens},
+                                                  std::move(editor));
   }
   if (options.residual) return show_residual(options, reading);
   if (options.attribute.empty()) return show_lens(options, reading);
@@ -207,8 +257,12 @@ std::string ExplainedText::name(std::int32_t token) const {
   return "“" + visible(model.token_bytes(token)) + "”";
 }
 
-std::string ExplainedText::changes_line(const Ink& ink) const {
+std::string changes_line(const std::string& changes, const Ink& ink) {
   return changes.empty() ? "" : ink.quiet("  changed: " + printable(changes) + "\n");
+}
+
+std::string ExplainedText::changes_line(const Ink& ink) const {
+  return cli::changes_line(changes, ink);
 }
 
 void add_lens_command(Command app) {
@@ -218,6 +272,7 @@ void add_lens_command(Command app) {
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_text_options(*command, options->text);
+  add_target_options(*command, options->pair);
   command
       ->add_option("--token", options->token,
                    "Follow a token's probability and rank through the layers")
@@ -265,6 +320,7 @@ void add_lens_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->callback([command, options] {
     check_view(*command, *options);
+    choose_pair_model(*command, options->pair.any(), options->model);
     lens(*options);
   });
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 
@@ -22,7 +23,6 @@
 #include "engine/views/token_json.h"
 #include "microscope/files/array_files.h"
 #include "microscope/traces/activation_trace.h"
-#include "microscope/traces/pair_trace.h"
 
 namespace heed::cli {
 namespace {
@@ -61,22 +61,6 @@ std::string points_footer() {
       "decoder.L.…, its cross-attention decoder.L.cross_attn.…; short names follow their stack: "
       "encoder.resid_pre, cross.pattern1.\n",
       once, in_blocks);
-}
-
-GradientTarget gradient_target(const TraceOptions& options, const LoadedModel& model) {
-  GradientTarget target;
-  if (options.logit.empty() && !options.against.empty()) {
-    fail_usage("--against needs --logit");
-  }
-  if (!options.logit.empty()) {
-    target.logits.push_back(
-        {.position = -1, .token = single_token(model, options.logit, "--logit")});
-  }
-  if (!options.against.empty()) {
-    target.logits.push_back(
-        {.position = -1, .token = single_token(model, options.against, "--against"), .weight = -1});
-  }
-  return target;
 }
 
 // Of the elements that are finite: masked scores are not.
@@ -162,31 +146,41 @@ void print_trace(const TraceOptions& options, const Trace& trace) {
         "\n");
 }
 
-void require_pair_trace(const TraceOptions& options) {
-  if (options.new_tokens > 0 || !options.logit.empty() || !options.against.empty()) {
-    fail_usage(
-        "--new-tokens, --logit and --against are not for translators: without --target, the "
-        "target is the model's own translation");
+// The token of a text that is differentiated.
+using TokenOf = std::function<std::int32_t(const std::string& text, const std::string& option)>;
+
+GradientTarget gradient_target(const TraceOptions& options, const TraceRequest& request,
+                               const TokenOf& token_of) {
+  if (options.logit.empty() && !options.against.empty()) fail_usage("--against needs --logit");
+  if (!options.logit.empty() && !asks_for_gradients(request)) {
+    fail_usage("--logit needs a gradient among --points, such as resid_post_grad");
   }
-  if (!options.interventions.only_pairs()) {
-    fail_usage("a translator takes the interventions --ablate, --scale and --cut");
+  GradientTarget target;
+  if (!options.logit.empty()) {
+    target.logits.push_back({.position = -1, .token = token_of(options.logit, "--logit")});
   }
+  if (!options.against.empty()) {
+    target.logits.push_back(
+        {.position = -1, .token = token_of(options.against, "--against"), .weight = -1});
+  }
+  return target;
 }
 
 void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& request) {
-  require_pair_trace(options);
+  if (options.new_tokens > 0) {
+    fail_usage(
+        "--new-tokens is not for translators: without --target, the target is the model's own "
+        "translation");
+  }
   const PairModel model = load_pair_model(options.model);
-  PairOptions changes = options.pair;
-  changes.ablate = options.interventions.ablate;
-  changes.scale = options.interventions.scale;
-  changes.cut = options.interventions.cut;
-  changes.renormalise = options.interventions.renormalise;
-  PairTexts texts = read_pair(options.text, changes, model);
-  const auto editor = make_pair_interventions(changes, model, texts.tokens);
-  const PairPass pass(*model.model, std::move(texts.tokens), editor);
-  const Trace trace = trace_pair(
-      pass, {.points = request, .source_positions = parse_indices(options.source_positions)});
-  const Texts& tokens = pass.tokens();
+  const GradientTarget target =
+      gradient_target(options, request, [&](const std::string& text, const std::string& option) {
+        return single_token(model, text, option);
+      });
+  const PairOptions changes = pair_changes(options.pair, options.interventions);
+  const Texts tokens = read_pair(options.text, changes, model).tokens;
+  const auto editor = make_pair_interventions(changes, model, tokens);
+  const Trace trace = trace_texts(*model.model, tokens, request, target, editor.get());
   if (!options.out.empty()) {
     write_trace(options, model.name, trace,
                 {{"source_tokens", tokens.source}, {"target_tokens", tokens.target}});
@@ -204,16 +198,17 @@ void trace_text(const TraceOptions& options) {
                              .layers = parse_indices(options.layers),
                              .heads = parse_indices(options.heads),
                              .positions = parse_indices(options.positions),
+                             .source_positions = parse_indices(options.source_positions),
                              .budget = parse_bytes(options.budget)};
   if (is_pair_model(options.model)) return trace_pair_of_texts(options, request);
   require_no_pair_options(options.pair, options.model);
   if (!options.source_positions.empty()) fail_usage("--source-positions needs a translator");
   const LoadedModel model = load_model_as(options.model, options.dtype);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
-  const GradientTarget target = gradient_target(options, model);
-  if (!target.logits.empty() && !asks_for_gradients(request)) {
-    fail_usage("--logit needs a gradient among --points, such as resid_post_grad");
-  }
+  const GradientTarget target =
+      gradient_target(options, request, [&](const std::string& text, const std::string& option) {
+        return single_token(model, text, option);
+      });
   const auto editor = make_interventions(options.interventions, model, tokens,
                                          {.end = std::ssize(tokens) + options.new_tokens});
   const Trace trace =

@@ -28,11 +28,11 @@ double shown_probability(const LensRequest& request, const LensCell& cell) {
   return request.token ? cell.probability : cell.top.front().probability;
 }
 
-std::string cell_text(const ExplainedText& text, const LensRequest& request, const LensCell& cell) {
+std::string cell_text(const LensText& text, const LensRequest& request, const LensCell& cell) {
   if (request.token) {
     return fmt::format("{} #{}", percent(cell.probability), cell.rank + 1);
   }
-  return visible(text.model.token_bytes(cell.top.front().token));
+  return visible(text.bytes_of(cell.top.front().token));
 }
 
 std::string painted(const std::string& text, double probability, int width, const Ink& ink) {
@@ -43,12 +43,11 @@ std::string painted(const std::string& text, double probability, int width, cons
 }
 
 // Positions [begin, end) beside each other, layers below each other.
-void print_panel(const ExplainedText& text, const LensRequest& request, const LogitLens& lens,
+void print_panel(const LensText& text, const LensRequest& request, const LogitLens& lens,
                  std::int64_t begin, std::int64_t end, int cell, const Ink& ink) {
   std::string heading(layer_columns, ' ');
   for (std::int64_t t = begin; t < end; ++t) {
-    heading +=
-        pad_right(fit(" " + visible(text.model.token_bytes(text.tokens[t])), cell - 1), cell);
+    heading += pad_right(fit(" " + visible(text.bytes_of(text.tokens[t])), cell - 1), cell);
   }
   print(ink.bold(heading) + "\n");
   for (std::int64_t point = 0; point < std::ssize(lens.points); ++point) {
@@ -62,18 +61,18 @@ void print_panel(const ExplainedText& text, const LensRequest& request, const Lo
   print("\n");
 }
 
-std::string title(const ExplainedText& text, const LensRequest& request) {
-  return request.token ? "Probability of " + text.name(*request.token) + " by layer"
+std::string title(const LensText& text, const LensRequest& request) {
+  return request.token ? "Probability of “" + visible(text.bytes_of(*request.token)) + "” by layer"
                        : std::string("Next token by layer");
 }
 
 }  // namespace
 
-void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens) {
+void print_lens(const LensText& text, const LensRequest& request, const LogitLens& lens) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   print("\n" + ink.title(title(text, request)) + ink.quiet("  by the logit lens\n") +
-        text.changes_line(ink) + "\n");
+        changes_line(text.changes, ink) + "\n");
   const int room = std::max(narrowest_cell, terminal.width - layer_columns);
   const auto positions = static_cast<int>(lens.positions);
   const int narrowest = request.token ? narrowest_followed : narrowest_cell;
@@ -89,7 +88,7 @@ void print_lens(const ExplainedText& text, const LensRequest& request, const Log
   for (const std::string& line : scale_legend(ink)) print("  " + line + "\n");
 }
 
-OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
+OrderedJson lens_json(const LensText& text, const LogitLens& lens) {
   OrderedJson rows = OrderedJson::array();
   for (std::int64_t point = 0; point < std::ssize(lens.points); ++point) {
     OrderedJson cells = OrderedJson::array();
@@ -97,7 +96,7 @@ OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
       const LensCell& cell = lens.at(point, t);
       OrderedJson top = OrderedJson::array();
       for (const LensToken& token : cell.top) {
-        OrderedJson row = token_json(text.model, token.token);
+        OrderedJson row = token_json(token.token, text.bytes_of(token.token));
         row["probability"] = json_number(token.probability);
         top.push_back(std::move(row));
       }
@@ -114,7 +113,7 @@ OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
   return rows;
 }
 
-void write_lens(const std::string& path, const ExplainedText& text, const LensRequest& request,
+void write_lens(const std::string& path, const LensText& text, const LensRequest& request,
                 const LogitLens& lens) {
   if (path.empty()) return;
   const auto points = std::ssize(lens.points);
@@ -141,9 +140,9 @@ void write_lens(const std::string& path, const ExplainedText& text, const LensRe
   }
   const View<const std::int32_t> tokens(text.tokens.data(), {positions});
   Result result{.text = {.title = title(text, request),
-                         .caption = text.caption() +
-                                    " Rows: hook_resid_pre of each layer, then the last "
-                                    "hook_resid_post, through the final norm and the unembedding."},
+                         .caption = text.caption +
+                                    " Rows: hook_resid_pre of each layer, then the stream "
+                                    "after the last, through the final norm and the unembedding."},
                 .arrays = {{"tokens", tokens},
                            {"probability", std::as_const(probability).view()},
                            {"entropy", std::as_const(entropy).view()},
@@ -157,9 +156,11 @@ void write_lens(const std::string& path, const ExplainedText& text, const LensRe
   result.draw = [&](const FigureText& figure_text) {
     std::vector<std::string> rows;
     for (std::int64_t point = 0; point < points; ++point) rows.push_back(row_name(lens, point));
+    std::vector<std::string> columns;
+    for (const std::int32_t token : text.tokens) columns.push_back(visible(text.bytes_of(token)));
     return draw_heat_map({.values = std::as_const(probability).view(),
                           .row_labels = rows,
-                          .column_labels = axis_labels(text.model, text.tokens),
+                          .column_labels = columns,
                           .row_axis = "layer",
                           .column_axis = "token",
                           .value_name = "probability",

@@ -102,9 +102,12 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text) {
   return ids;
 }
 
-std::int32_t single_token(const LoadedModel& model, const std::string& text,
-                          const std::string& option) {
-  const std::int64_t size = model.gpt.specification().vocabulary_size;
+namespace {
+
+// `encode` gives the ids of a text, `bytes_of` the bytes of each.
+template <class Encode, class BytesOf>
+std::int32_t one_token(const std::string& text, const std::string& option, std::int64_t size,
+                       const Encode& encode, const BytesOf& bytes_of) {
   if (text.size() > 1 && text[0] == '#' &&
       text.find_first_not_of("0123456789", 1) == std::string::npos) {
     const std::int32_t id = parse_token_ids(text.substr(1)).front();
@@ -113,15 +116,35 @@ std::int32_t single_token(const LoadedModel& model, const std::string& text,
     }
     return id;
   }
-  const std::vector<std::int32_t> ids = model.encode_part(text);
+  const std::vector<std::int32_t> ids = encode(text);
   if (ids.size() == 1) return ids.front();
   std::string pieces;
-  for (const std::string& bytes : model.token_bytes(ids)) {
+  for (const std::string& bytes : bytes_of(ids)) {
     pieces += (pieces.empty() ? "" : " | ") + visible(bytes);
   }
   fail_usage(fmt::format(
       "{} {} is {} tokens, not one: {}{}", option, in_quotes(text), ids.size(), pieces,
       text.starts_with(' ') ? "" : "; a word after a space is often one, such as ' " + text + "'"));
+}
+
+}  // namespace
+
+std::int32_t single_token(const LoadedModel& model, const std::string& text,
+                          const std::string& option) {
+  return one_token(
+      text, option, model.gpt.specification().vocabulary_size,
+      [&](const std::string& part) { return model.encode_part(part); },
+      [&](const std::vector<std::int32_t>& ids) { return model.token_bytes(ids); });
+}
+
+std::int32_t single_token(const PairModel& model, const std::string& text,
+                          const std::string& option) {
+  return one_token(
+      text, option, model.architecture().decoder().vocabulary_size,
+      [&](const std::string& part) { return model.encode_part(PairSide::target, part); },
+      [&](const std::vector<std::int32_t>& ids) {
+        return model.token_bytes(PairSide::target, ids);
+      });
 }
 
 std::string read_standard_input(const std::string& wanted) {

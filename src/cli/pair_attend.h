@@ -17,8 +17,8 @@ namespace heed::cli {
 struct AttendedPair {
   const PairModel& model;
   bool is_translation;  // the target is the model's own
-  PairPass pass;
-  PairAttention attention{pass};
+  RecordedPass pass;
+  RecordedAttention attention{pass};
   std::vector<std::string> source_bytes;  // of each token
   std::vector<std::string> target_bytes;
   std::vector<TextWord> source_words;

@@ -97,7 +97,7 @@ OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
 }
 
 void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
-  const Texts& tokens = pair.pass.tokens();
+  const Texts& tokens = pair.pass.texts();
   OrderedJson target = pair_text_json(pair.model, PairSide::target, tokens.target);
   target["is_translation"] = pair.is_translation;
   OrderedJson document{{"model", pair.model.name},
@@ -139,7 +139,7 @@ void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
     document["heads"].push_back(std::move(row));
   }
   if (options.pair.changes_any()) {
-    const PairPass unedited(*pair.model.model, tokens);
+    const RecordedPass unedited(*pair.model.model, tokens);
     document["effect"] = pair_effects_json(pair.model, pair_effects(unedited, pair.pass));
   }
   print_json(document);

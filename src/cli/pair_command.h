@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "engine/pair_model.h"
 
@@ -34,6 +35,10 @@ void add_target_options(Command command, PairOptions& options);
 // --ablate, --scale, --cut, --renormalise and --causal-encoder, for commands that have no other
 // interventions.
 void add_pair_change_options(Command command, PairOptions& options);
+
+// The options of a pair with the interventions of a command. Throws Error{invalid_argument} for
+// those that a pair does not take.
+PairOptions pair_changes(PairOptions options, const InterventionOptions& interventions);
 
 // Without --model, what only a translator can do is done by the one that heed carries: `needed`
 // says whether the call asks for such a thing.

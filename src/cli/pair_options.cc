@@ -7,6 +7,8 @@
 #include "cli/pair_command.h"
 #include "engine/embedded_files.h"
 #include "microscope/intervene/pair_intervention_text.h"
+#include "microscope/traces/point_names.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed::cli {
 namespace {
@@ -90,7 +92,7 @@ PairTexts read_pair(const TextOptions& text, const PairOptions& options, const P
   texts.tokens.source = std::move(source);
   texts.tokens.target = options.target ? model.encode_target(*options.target)
                                        : parse_token_ids(options.target_tokens);
-  require_pair_fits(model.architecture(), texts.tokens);
+  require_texts_fit(model.architecture(), texts.tokens);
   return texts;
 }
 

@@ -88,7 +88,7 @@ void print_every_head(AttendedPair& pair, AttentionSite kind, const PairWordChoi
 void print_word_prediction(AttendedPair& pair, const TextWord& word, const Screen& screen) {
   if (word.begin == 0) return;
   const std::vector<double> next = pair.pass.next_probabilities(word.begin - 1);
-  const std::int32_t token = pair.pass.tokens().target[static_cast<std::size_t>(word.begin)];
+  const std::int32_t token = pair.pass.texts().target[static_cast<std::size_t>(word.begin)];
   const auto best = std::ranges::max_element(next);
   const auto likeliest = static_cast<std::int32_t>(best - next.begin());
   const auto name = [&](std::int32_t id) {
@@ -148,7 +148,7 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
 }
 
 void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen) {
-  const PairPass unedited(*pair.model.model, pair.pass.tokens());
+  const RecordedPass unedited(*pair.model.model, pair.pass.texts());
   print_pair_texts(pair, screen);
   print("\n" + screen.ink.title("What changes") + screen.ink.quiet("  " + summary) + "\n\n");
   Table table({{"", Align::right},
@@ -169,9 +169,9 @@ void print_pair_changes(AttendedPair& pair, const std::string& summary, const Sc
   }
   print(table.text(screen.ink));
   // Changed models may never write an end.
-  const std::int64_t longest = 2 * std::max(pair.pass.targets(), pair.pass.sources()) + 8;
+  const std::int64_t longest = 2 * std::max(pair.pass.positions(), pair.pass.sources()) + 8;
   const auto translation = [&](Editor* editor) {
-    return pair.model.target_text(translate_greedily(*pair.model.model, pair.pass.tokens().source,
+    return pair.model.target_text(translate_greedily(*pair.model.model, pair.pass.texts().source,
                                                      {.longest = longest, .editor = editor})
                                       .tokens);
   };

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "engine/facade.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/traces/pair_pass.h"
 #include "microscope/traces/point_names.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -41,8 +41,11 @@ Point Activations::Parts::point(std::string_view name) const {
 bool Activations::Parts::has(std::string_view name) const {
   if (kept.contains(name) || std::ranges::find(names, name) != names.end()) return true;
   const std::optional<Point> point = point_from_name(name);
-  return pass && point && has_point(architecture.decoder(), point->kind) &&
-         point->layer < architecture.decoder().layers;
+  if (!pass || !point || architecture.is_encoder_decoder() != (point->site != StackSite::only)) {
+    return false;
+  }
+  const StackSpecification& stack = architecture.of(point->site);
+  return has_point(stack, point->kind) && point->layer < stack.layers;
 }
 
 std::int64_t Activations::Parts::queries(const Point& point) const {

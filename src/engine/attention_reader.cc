@@ -1,7 +1,7 @@
 // Lazy attention behind standard types, with the maps of the heads used last.
 #include "engine/read_attention.h"
-#include "microscope/attention/attention_maps.h"
 #include "microscope/attention/head_scan.h"
+#include "microscope/attention/recorded_attention.h"
 #include "model/input_checks.h"
 
 namespace heed {

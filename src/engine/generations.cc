@@ -87,7 +87,7 @@ Trace trace_generation(const Transformer& gpt, std::span<const std::int32_t> pro
   require(positions <= gpt.specification().context, ErrorCode::invalid_argument,
           "{} tokens and {} new tokens exceed the model's context of {}", prompt.size(), new_tokens,
           gpt.specification().context);
-  ActivationTrace trace(gpt.specification(), request, 1, positions);
+  ActivationTrace trace(gpt.architecture(), request, {.positions = positions});
   Session session(gpt, positions);
   session.set_editor(editor);
   std::span<const float> logits = session.feed(prompt, &trace);

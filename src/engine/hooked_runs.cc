@@ -1,14 +1,18 @@
-// Passes of a model of one stack with hooks, of the public facade.
+// Passes with hooks and recorded passes, of the public facade: of models and of translators.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
 #include "engine/activations.h"
 #include "engine/facade.h"
 #include "engine/hooks.h"
+#include "heed/pair_activations.h"
 #include "kernels/kernels.h"
+#include "microscope/intervene/pair_effects.h"
+#include "microscope/traces/gradients.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/editor.h"
 #include "model/input_checks.h"
 #include "model/vocabulary.h"
@@ -18,132 +22,174 @@ namespace {
 
 const Transformer& gpt_behind(const Model& model) { return ModelAccess::loaded(model).gpt; }
 
-// (B, T) of the tokens of a batch.
-View<const std::int32_t> checked_tokens(const Transformer& gpt, const TokenBatch& batch) {
-  require_tokens(batch.tokens);
-  require(batch.sequences >= 1 && std::ssize(batch.tokens) % batch.sequences == 0,
-          ErrorCode::invalid_argument, "{} tokens are not {} sequences of one length",
-          batch.tokens.size(), batch.sequences);
-  const std::int64_t positions = std::ssize(batch.tokens) / batch.sequences;
-  require_text_fits(gpt.specification(), batch.tokens.first(static_cast<std::size_t>(positions)));
-  return {batch.tokens.data(), {batch.sequences, positions}};
+const LoadedTranslator& loaded(const Translator& translator) {
+  return TranslatorAccess::loaded(translator);
 }
+
+// What a pass reads: sequences of one length, or a source and a target.
+struct RunInput {
+  Texts texts;
+  std::int64_t sequences = 1;
+  std::vector<std::int32_t> token_types{};
+
+  explicit RunInput(const TokenBatch& batch)
+      : texts{.source = {}, .target = {batch.tokens.begin(), batch.tokens.end()}},
+        sequences(batch.sequences),
+        token_types(batch.token_types.begin(), batch.token_types.end()) {}
+  explicit RunInput(const SourceAndTarget& pair)
+      : texts{.source = {pair.source.begin(), pair.source.end()},
+              .target = {pair.target.begin(), pair.target.end()}} {}
+
+  RecordOptions options(Keep keep, Probe* observer) const {
+    return {.keep = keep, .sequences = sequences, .token_types = token_types, .observer = observer};
+  }
+};
 
 // A pass with the hooks of `options`, and backward from the target where gradients are wanted.
 class HookedRun {
  public:
-  HookedRun(const Transformer& gpt, const TokenBatch& batch, const RunOptions& options)
-      : gpt_(gpt),
-        tokens_(checked_tokens(gpt, batch)),
-        token_types_(batch.token_types),
+  HookedRun(const Transformer& model, RunInput input, const RunOptions& options)
+      : model_(model),
+        input_(std::move(input)),
         options_(options),
-        editor_({.stacks = {gpt.specification()}}, options.hooks, options.gradient_hooks) {}
+        editor_(model.architecture(), options.hooks, options.gradient_hooks) {}
 
-  std::int64_t batch() const { return tokens_.extent(0); }
-  std::int64_t positions() const { return tokens_.extent(1); }
-  HookEditor* editor() { return editor_.empty() ? nullptr : &editor_; }
-  const View<const std::int32_t>& tokens() const { return tokens_; }
-  const StackActivations& activations() const { return *activations_; }
-
-  void keep(std::vector<Point> points, std::vector<Point> gradients) {
-    keeps_gradients_ = !gradients.empty();
-    keeper_.emplace(Architecture{.stacks = {gpt_.specification()}},
-                    PointKeeper::Request{.points = std::move(points),
-                                         .gradients = std::move(gradients),
-                                         .batch = batch(),
-                                         .positions = positions(),
-                                         .model_editor = gpt_.editor()},
+  void keep(RequestedPoints requested) {
+    keeps_gradients_ = !requested.gradients.empty();
+    const std::int64_t tokens = std::ssize(input_.texts.target);
+    keeper_.emplace(model_.architecture(),
+                    PointKeeper::Request{.points = std::move(requested.points),
+                                         .gradients = std::move(requested.gradients),
+                                         .batch = input_.sequences,
+                                         .positions = tokens / input_.sequences,
+                                         .sources = std::ssize(input_.texts.source),
+                                         .model_editor = model_.editor()},
                     editor());
   }
   PointKeeper& keeper() { return *keeper_; }
 
-  void run() {
+  const RecordedPass& run() {
     const bool backward = keeps_gradients_ || editor_.has_gradient_hooks();
-    require(!backward || batch() == 1, ErrorCode::invalid_argument,
-            "gradients are those of one sequence, not of a batch of {}", batch());
-    activations_.emplace(gpt_.specification(), batch(), positions(),
-                         !backward ? Keep::one_block
-                         : editor_.has_hooks() || gpt_.editor() != nullptr
-                             ? Keep::every_block  // each hook is called once
-                             : Keep::residuals);
+    require(!backward || input_.sequences == 1, ErrorCode::invalid_argument,
+            "gradients are those of one sequence, not of a batch of {}", input_.sequences);
     if (backward) editor_.note_changes();
     HookProbe probe(editor(), options_.poll, keeper_ ? &*keeper_ : nullptr);
     const bool observed = keeper_ || options_.poll || editor() != nullptr;
-    const Pass pass{.sequences = {batch(), positions()},
-                    .token_types = token_types_,
-                    .probe = observed ? &probe : nullptr,
-                    .editor = editor()};
-    gpt_.forward(tokens_, pass, *activations_);
-    if (!backward) return;
-    const EditorOfPass all(gpt_.editor(), editor());
-    require_gradients_past(all.get(), {.stacks = {gpt_.specification()}}, [&](const Point& point) {
-      return editor_.has_gradient_hook(point) || (keeper_ && keeper_->wants_gradient(point));
-    });
-    run_backward(pass);
-  }
-
-  Array logits() const {
-    const std::int64_t vocabulary = gpt_.specification().vocabulary_size;
-    Tensor<float> logits(Shape{batch(), positions(), vocabulary});
-    gpt_.project(activations_->unembedding_in(),
-                 logits.view().reshape({batch() * positions(), vocabulary}), positions());
-    return make_array(std::move(logits));
+    const bool is_edited = editor_.has_hooks() || model_.editor() != nullptr;
+    const Keep keep = !backward   ? Keep::one_block
+                      : is_edited ? Keep::every_block  // each hook is called once
+                                  : Keep::residuals;
+    pass_.emplace(model_, input_.texts, borrowed_editor(editor()),
+                  input_.options(keep, observed ? &probe : nullptr));
+    if (backward) pass_->backward(options_.target, probe);
+    return *pass_;
   }
 
  private:
-  // Forward left what the unembedding reads, which backward needs too.
-  void run_backward(const Pass& pass) {
-    const ActivationGradients buffers(gpt_.specification(), positions());
-    std::vector<std::int32_t> next;
-    if (options_.target.logits.empty()) {
-      next = next_tokens_of(gpt_, tokens_.reshape({positions()}).span());
-    }
-    start_gradient(gpt_.stack(), pass, options_.target,
-                   {next, activations_->unembedding_in(), buffers.norm});
-    gpt_.backward(tokens_, pass, *activations_, buffers, nullptr);
-  }
+  HookEditor* editor() { return editor_.empty() ? nullptr : &editor_; }
 
-  const Transformer& gpt_;
-  View<const std::int32_t> tokens_;
-  std::span<const std::int32_t> token_types_;
+  const Transformer& model_;
+  RunInput input_;
   const RunOptions& options_;
   HookEditor editor_;
   bool keeps_gradients_ = false;
   std::optional<PointKeeper> keeper_;
-  std::optional<StackActivations> activations_;
+  std::optional<RecordedPass> pass_;
 };
+
+// Of the tokens `next` (B·T) of a pass, in nats.
+Tensor<float> losses_of(const RecordedPass& pass, const std::vector<std::int32_t>& next) {
+  const StackSpecification& stack = pass.architecture().decoder();
+  Tensor<float> losses(Shape{std::ssize(next)});
+  VocabularyLoss loss(stack.vocabulary_size);
+  loss.forward(pass.final_rows(), pass.model().stack().parameters.unembedding,
+               {next.data(), losses.shape()}, losses, pass.positions());
+  return losses;
+}
+
+Activations recorded(const Transformer& model, RunInput input, const RecordRequest& request,
+                     const RunOptions& options) {
+  auto parts = std::make_shared<ActivationsAccess::Parts>();
+  parts->architecture = model.architecture();
+  if (!model.architecture().is_encoder_decoder()) parts->gpt = &model;
+  parts->tokens = input.texts.target;
+  parts->source = input.texts.source;
+  parts->sequences = input.sequences;
+  RequestedPoints requested(request, parts->architecture);
+  parts->names = std::move(requested.names);
+  const bool plain =
+      options.hooks.empty() && options.gradient_hooks.empty() && model.editor() == nullptr;
+  if (request.points.empty() && plain) {
+    HookProbe probe(nullptr, options.poll);
+    parts->pass.emplace(model, input.texts, nullptr,
+                        input.options(Keep::points, options.poll ? &probe : nullptr));
+    parts->positions = parts->pass->positions();
+    if (request.logits) parts->logits = make_array(parts->pass->logits());
+    return ActivationsAccess::make(std::move(parts));
+  }
+  HookedRun run(model, std::move(input), options);
+  run.keep(std::move(requested));
+  const RecordedPass& pass = run.run();
+  parts->positions = pass.positions();
+  for (auto& [name, values] : run.keeper().take()) parts->kept.emplace(name, std::move(values));
+  parts->attention = run.keeper().take_attention();
+  if (request.logits) parts->logits = make_array(pass.logits());
+  return ActivationsAccess::make(std::move(parts));
+}
+
+std::vector<std::string> names_of(const std::vector<Point>& points) {
+  std::vector<std::string> names;
+  for (const Point& point : points) names.push_back(point_name(point));
+  return names;
+}
 
 }  // namespace
 
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  HookedRun pass(gpt_behind(model), batch, options);
-  pass.run();
-  return pass.logits();
+  HookedRun run(gpt_behind(model), RunInput(batch), options);
+  return make_array(run.run().logits());
+}
+
+Array run(const Translator& translator, const SourceAndTarget& pair, const RunOptions& options) {
+  HookedRun run(loaded(translator).model, RunInput(pair), options);
+  return make_array(run.run().logits());
 }
 
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
   const Transformer& gpt = gpt_behind(model);
   require_predicts_next(gpt.specification(), "the loss of a text");
-  HookedRun pass(gpt, batch, options);
-  require(pass.positions() >= 2, ErrorCode::invalid_argument,
+  require(std::ssize(batch.tokens) >= 2 * batch.sequences, ErrorCode::invalid_argument,
           "the loss needs a text of at least two tokens, not one");
-  pass.run();
+  HookedRun run(gpt, RunInput(batch), options);
+  const RecordedPass& pass = run.run();
   const std::int64_t positions = pass.positions();
-  std::vector<std::int32_t> next;
-  for (std::int64_t b = 0; b < pass.batch(); ++b) {
-    const auto row = pass.tokens()[b].span();
-    next.insert(next.end(), row.begin() + 1, row.end());
-    next.push_back(kernels::ignored_target);
+  std::vector<std::int32_t> next(batch.tokens.begin() + 1, batch.tokens.end());
+  next.push_back(kernels::ignored_target);
+  for (std::int64_t b = 1; b < pass.sequences(); ++b) {
+    next[static_cast<std::size_t>(b * positions - 1)] = kernels::ignored_target;
   }
-  Tensor<float> all(Shape{pass.batch() * positions});
-  VocabularyLoss loss(gpt.specification().vocabulary_size);
-  loss.forward(pass.activations().unembedding_in(), gpt.parameters().unembedding(),
-               {next.data(), all.shape()}, all, positions);
-  Tensor<float> losses(Shape{pass.batch(), positions - 1});
-  for (std::int64_t b = 0; b < pass.batch(); ++b) {
+  const Tensor<float> all = losses_of(pass, next);
+  Tensor<float> losses(Shape{pass.sequences(), positions - 1});
+  for (std::int64_t b = 0; b < pass.sequences(); ++b) {
     std::copy_n(&all[b * positions], positions - 1, losses.view()[b].data());
   }
   return make_array(std::move(losses));
+}
+
+Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
+                        const RunOptions& options) {
+  const Transformer& model = loaded(translator).model;
+  HookedRun run(model, RunInput(pair), options);
+  const Tensor<float> all = losses_of(run.run(), next_tokens_of(model.architecture(), pair.target));
+  Tensor<float> losses(Shape{1, std::ssize(pair.target)});
+  std::ranges::copy(all.span(), losses.data());
+  return make_array(std::move(losses));
+}
+
+std::vector<std::int32_t> tokens_after(const Translator& translator,
+                                       std::span<const std::int32_t> target) {
+  require_tokens(target, "the target");
+  return next_tokens_of(loaded(translator).model.architecture(), target);
 }
 
 Array losses_from_logits(const Array& logits, const TokenBatch& batch) {
@@ -172,38 +218,26 @@ Array losses_from_logits(const Array& logits, const TokenBatch& batch) {
   return make_array(std::move(losses));
 }
 
+Array losses_of_next(const Array& logits, std::span<const std::int32_t> next) {
+  require(
+      logits.shape().size() == 3 && logits.shape()[0] == 1 && logits.shape()[1] == std::ssize(next),
+      ErrorCode::invalid_argument, "logits of shape ({}) are not those of {} tokens",
+      fmt::join(logits.shape(), ", "), next.size());
+  const std::int64_t positions = logits.shape()[1], vocabulary = logits.shape()[2];
+  Tensor<float> losses(Shape{1, positions});
+  kernels::cross_entropy_forward({logits.data(), {positions, vocabulary}},
+                                 {next.data(), {positions}}, losses.view()[0]);
+  return make_array(std::move(losses));
+}
+
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request,
                    const RunOptions& options) {
-  const Transformer& gpt = gpt_behind(model);
-  const View<const std::int32_t> tokens = checked_tokens(gpt, batch);
-  auto parts = std::make_shared<ActivationsAccess::Parts>();
-  parts->architecture = {.stacks = {gpt.specification()}};
-  parts->gpt = &gpt;
-  parts->tokens.assign(batch.tokens.begin(), batch.tokens.end());
-  parts->sequences = tokens.extent(0);
-  parts->positions = tokens.extent(1);
-  RequestedPoints requested(request, parts->architecture);
-  parts->names = std::move(requested.names);
-  const bool plain =
-      options.hooks.empty() && options.gradient_hooks.empty() && gpt.editor() == nullptr;
-  if (request.points.empty() && plain) {
-    HookProbe probe(nullptr, options.poll);
-    parts->pass.emplace(
-        gpt,
-        RecordedPass::Batch{.tokens = parts->tokens,
-                            .token_types = {batch.token_types.begin(), batch.token_types.end()},
-                            .sequences = parts->sequences},
-        options.poll ? &probe : nullptr);
-    if (request.logits) parts->logits = make_array(parts->pass->logits());
-    return ActivationsAccess::make(std::move(parts));
-  }
-  HookedRun pass(gpt, batch, options);
-  pass.keep(std::move(requested.points), std::move(requested.gradients));
-  pass.run();
-  for (auto& [name, values] : pass.keeper().take()) parts->kept.emplace(name, std::move(values));
-  parts->attention = pass.keeper().take_attention();
-  if (request.logits) parts->logits = pass.logits();
-  return ActivationsAccess::make(std::move(parts));
+  return recorded(gpt_behind(model), RunInput(batch), request, options);
+}
+
+Activations record(const Translator& translator, const SourceAndTarget& pair,
+                   const RecordRequest& request, const RunOptions& options) {
+  return recorded(loaded(translator).model, RunInput(pair), request, options);
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
@@ -215,19 +249,54 @@ Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
 }
 
 std::vector<std::string> point_names(const Model& model) {
-  std::vector<std::string> names;
-  for (const Point& point : all_points(gpt_behind(model).specification())) {
-    names.push_back(point_name(point));
-  }
-  return names;
+  return names_of(all_points(gpt_behind(model).architecture()));
+}
+
+std::vector<std::string> point_names(const Translator& translator) {
+  return names_of(all_points(loaded(translator).model.architecture()));
 }
 
 std::vector<std::string> points_named(const Model& model, std::string_view name) {
-  std::vector<std::string> names;
-  for (const Point& point : points_named(name, gpt_behind(model).specification())) {
-    names.push_back(point_name(point));
-  }
-  return names;
+  return names_of(points_named(name, gpt_behind(model).architecture()));
+}
+
+std::vector<std::string> points_named(const Translator& translator, std::string_view name) {
+  return names_of(points_named(name, loaded(translator).model.architecture()));
+}
+
+std::vector<std::int32_t> decoder_tokens(const Translator& translator, std::string_view text) {
+  const LoadedTranslator& own = loaded(translator);
+  return decoder_tokens(translator, own.target_tokenizer().encode(text, {.add_beginning = true}));
+}
+
+std::vector<std::int32_t> decoder_tokens(const Translator& translator,
+                                         std::span<const std::int32_t> tokens) {
+  const Architecture& architecture = loaded(translator).model.architecture();
+  const bool has_start = !tokens.empty() && tokens.front() == architecture.decoder_start;
+  return decoder_input(architecture, tokens.subspan(has_start ? 1 : 0));
+}
+
+Translator::Hypothesis translate_greedily(const Translator& translator,
+                                          std::span<const std::int32_t> source,
+                                          std::int64_t longest, const RunOptions& options) {
+  const LoadedTranslator& own = loaded(translator);
+  const Architecture& architecture = own.model.architecture();
+  HookEditor editor(architecture, options.hooks);
+  HookProbe probe(&editor, options.poll);
+  const GreedyTranslation found =
+      translate_greedily(own.model, source,
+                         {.longest = longest > 0 ? longest : architecture.decoder().context - 1,
+                          .editor = editor.empty() ? nullptr : &editor,
+                          .probe = &probe});
+  const bool has_text = own.tokenizers.target != nullptr;
+  Translator::Hypothesis hypothesis{.text = has_text ? own.decode(found.tokens) : "",
+                                    .tokens = found.tokens,
+                                    .log_probability = found.log_probability,
+                                    .finished = found.is_finished()};
+  if (found.end) hypothesis.tokens.push_back(*found.end);
+  const auto count = static_cast<double>(std::max<std::size_t>(hypothesis.tokens.size(), 1));
+  hypothesis.score = found.log_probability / count;
+  return hypothesis;
 }
 
 }  // namespace heed

@@ -219,7 +219,6 @@ void HookEditor::show_gradient(const Point& point, View<const float> gradient) {
 }
 
 void HookProbe::observe(const Point& point, View<const float> values) {
-  if (poll_) poll_();
   if (next_ != nullptr) next_->observe(point, values);
 }
 
@@ -235,7 +234,6 @@ bool HookProbe::wants_gradient(const Point& point) const {
 }
 
 void HookProbe::observe_gradient(const Point& point, View<const float> values) {
-  if (poll_) poll_();
   if (editor_ != nullptr && editor_->reads_gradient(point)) editor_->show_gradient(point, values);
   if (next_ != nullptr && next_->wants_gradient(point)) next_->observe_gradient(point, values);
 }

@@ -94,6 +94,9 @@ class HookProbe final : public Probe {
   HookProbe(HookEditor* editor, const std::function<void()>& poll, Probe* next = nullptr)
       : editor_(editor), poll_(poll), next_(next) {}
 
+  void tick() override {
+    if (poll_) poll_();
+  }
   bool wants(const Point& point) const override { return next_ != nullptr && next_->wants(point); }
   void observe(const Point& point, View<const float> values) override;
   bool wants_attention_at(const Point& pattern) const override {

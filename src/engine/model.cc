@@ -11,7 +11,7 @@
 #include "heed/heed.h"
 #include "kernels/prepared_weight.h"
 #include "microscope/traces/activation_trace.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 #include "model/parameter_count.h"
 
 namespace heed {

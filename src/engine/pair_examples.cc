@@ -23,13 +23,13 @@ class TranslatedExample {
  public:
   TranslatedExample(const PairModel& model, const std::string& source, StopFlag stop)
       : pass(*model.model, translated_pair(model, model.encode_source(source), stop).tokens),
-        text(model.target_text(pass.tokens().target)),
-        source_words(model.words(PairSide::source, pass.tokens().source)),
-        target_words(model.words(PairSide::target, pass.tokens().target)) {}
+        text(model.target_text(pass.texts().target)),
+        source_words(model.words(PairSide::source, pass.texts().source)),
+        target_words(model.words(PairSide::target, pass.texts().target)) {}
 
   PairWords words() const { return {source_words, target_words}; }
 
-  const PairPass pass;
+  const RecordedPass pass;
   const std::string text;  // the translation
   const std::vector<TextWord> source_words;
   const std::vector<TextWord> target_words;
@@ -111,7 +111,7 @@ class PairClaim {
   }
 
   void add_head(OrderedJson& row, std::string& says) const {
-    PairAttention attention(example_.pass);
+    RecordedAttention attention(example_.pass);
     const Architecture& architecture = example_.pass.architecture();
     const std::int64_t heads = attention_of(architecture, cross_site).query_heads;
     CrossHead best;
@@ -172,7 +172,7 @@ class PairClaim {
   // The source with one word replaced.
   std::string changed_source(const TextWord& word, const std::string& by) const {
     const std::vector<std::string> bytes =
-        model_.token_bytes(PairSide::source, example_.pass.tokens().source);
+        model_.token_bytes(PairSide::source, example_.pass.texts().source);
     std::size_t begin = 0;
     for (std::int64_t t = 0; t < word.begin; ++t)
       begin += bytes[static_cast<std::size_t>(t)].size();

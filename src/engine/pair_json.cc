@@ -101,16 +101,17 @@ OrderedJson greedy_translation_json(const PairModel& model, const GreedyTranslat
           {"log_probability", json_number(translation.log_probability)}};
 }
 
-OrderedJson pair_lens_json(const PairModel& model, std::span<const PairLensRow> rows) {
+OrderedJson pair_lens_json(const PairModel& model, const LogitLens& lens) {
   OrderedJson list = OrderedJson::array();
-  for (const PairLensRow& row : rows) {
+  for (std::size_t i = 0; i < lens.points.size(); ++i) {
+    const LensCell& cell = lens.at(static_cast<std::int64_t>(i), 0);
     OrderedJson top = OrderedJson::array();
-    for (const LensToken& token : row.top) {
+    for (const LensToken& token : cell.top) {
       top.push_back(token_probability_json(model, token.token, token.probability));
     }
-    list.push_back({{"point", point_name(row.point)},
+    list.push_back({{"point", point_name(lens.points[i])},
                     {"top", std::move(top)},
-                    {"entropy", json_number(row.entropy)}});
+                    {"entropy", json_number(cell.entropy)}});
   }
   return list;
 }

@@ -8,7 +8,7 @@
 #include "base/json_fwd.h"
 #include "engine/pair_model.h"
 #include "microscope/attention/pair_statistics.h"
-#include "microscope/explain/pair_lens.h"
+#include "microscope/explain/logit_lens.h"
 
 namespace heed {
 
@@ -34,8 +34,8 @@ OrderedJson pair_effects_json(const PairModel& model, std::span<const PairEffect
 // {"text", "tokens", "finished", "log_probability"}
 OrderedJson greedy_translation_json(const PairModel& model, const GreedyTranslation& translation);
 
-// {"point", "top": [{"token", "probability"}], "entropy"} of each row.
-OrderedJson pair_lens_json(const PairModel& model, std::span<const PairLensRow> rows);
+// {"point", "top": [{"token", "probability"}], "entropy"} of each point, at one position.
+OrderedJson pair_lens_json(const PairModel& model, const LogitLens& lens);
 
 // The `top` most likely tokens: [{"token", "probability"}].
 OrderedJson likeliest_tokens_json(const PairModel& model, std::span<const double> probabilities,

@@ -55,6 +55,10 @@ std::vector<std::int32_t> PairModel::encode_target(std::string_view text) const 
   return decoder_input(architecture(), std::span(tokens).subspan(has_start ? 1 : 0));
 }
 
+std::vector<std::int32_t> PairModel::encode_part(PairSide side, std::string_view text) const {
+  return required_tokenizer(*this, side).encode(text, {});
+}
+
 std::string PairModel::target_text(std::span<const std::int32_t> tokens) const {
   TextStream stream;  // valid UTF-8 of any bytes
   std::string bytes;

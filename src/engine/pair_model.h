@@ -32,6 +32,9 @@ struct PairModel {
   // and the text, without an end.
   std::vector<std::int32_t> encode_target(std::string_view text) const;
 
+  // A part of a text, without any tokens around it.
+  std::vector<std::int32_t> encode_part(PairSide side, std::string_view text) const;
+
   // The text of a translation, without special tokens.
   std::string target_text(std::span<const std::int32_t> tokens) const;
 

@@ -14,26 +14,6 @@ bool holds(const std::vector<Point>& points, const Point& point) {
 
 }  // namespace
 
-bool is_scores_point(PointKind kind) {
-  return kind == PointKind::scores || kind == PointKind::cross_scores;
-}
-
-bool is_pattern_point(PointKind kind) {
-  return kind == PointKind::pattern || kind == PointKind::cross_pattern;
-}
-
-bool is_plane_point(PointKind kind) { return is_scores_point(kind) || is_pattern_point(kind); }
-
-Point pattern_of(const Point& plane) {
-  return {is_cross_point(plane.kind) ? PointKind::cross_pattern : PointKind::pattern, plane.layer,
-          plane.site};
-}
-
-Point scores_of(const Point& plane) {
-  return {is_cross_point(plane.kind) ? PointKind::cross_scores : PointKind::scores, plane.layer,
-          plane.site};
-}
-
 const LazyAttention* attention_reader(const std::vector<LazyAttention>& readers,
                                       const Point& plane) {
   const auto found = std::ranges::find_if(readers, [&](const LazyAttention& reader) {
@@ -45,23 +25,16 @@ const LazyAttention* attention_reader(const std::vector<LazyAttention>& readers,
 PointKeeper::PointKeeper(const Architecture& architecture, Request request, HookEditor* editor)
     : request_(std::move(request)), editor_(editor) {
   if (editor_ != nullptr) editor_->keep(request_.points);
-  if (architecture.is_encoder_decoder()) {
-    for (const AttentionSite site : sites_of(architecture)) add_reader(architecture, site);
-    return;
-  }
-  const std::vector<std::int64_t> layers = lazy_layers({PointKind::pattern});
-  if (!layers.empty()) {
-    attention_.emplace_back(architecture.decoder(), layers, request_.positions);
-  }
+  for (const AttentionSite site : sites_of(architecture)) add_reader(architecture, site);
 }
 
 void PointKeeper::add_reader(const Architecture& architecture, AttentionSite kind) {
   const std::vector<std::int64_t> layers = lazy_layers(pattern_point(kind, -1));
   if (layers.empty()) return;
-  const bool of_source = kind == encoder_site;
-  const bool to_target = kind == decoder_site;
-  attention_.emplace_back(architecture, kind, of_source ? request_.sources : request_.positions,
-                          to_target ? request_.positions : request_.sources, layers);
+  const std::int64_t queries =
+      kind.stack == StackSite::encoder ? request_.sources : request_.positions;
+  const std::int64_t keys = kind.kind == AttentionKind::cross ? request_.sources : queries;
+  attention_.emplace_back(architecture, kind, queries, keys, layers);
 }
 
 // Layers in which tiles are computed of this pattern, or of its scores.
@@ -91,7 +64,7 @@ bool PointKeeper::wants(const Point& point) const {
 }
 
 void PointKeeper::observe(const Point& point, View<const float> values) {
-  if (wants(point)) kept_.insert_or_assign(point_name(point), dense_copy(values));
+  kept_.insert_or_assign(point_name(point), dense_copy(values));
 }
 
 bool PointKeeper::wants_attention_at(const Point& pattern) const {

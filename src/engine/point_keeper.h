@@ -9,15 +9,11 @@
 #include "engine/hooks.h"
 #include "heed/array.h"
 #include "microscope/attention/lazy_attention.h"
+#include "microscope/traces/point_names.h"
 #include "model/architecture.h"
 
 namespace heed {
 
-bool is_scores_point(PointKind kind);  // of self-attention or cross-attention
-bool is_pattern_point(PointKind kind);
-bool is_plane_point(PointKind kind);  // either
-Point pattern_of(const Point& plane);
-Point scores_of(const Point& plane);
 // The one of `readers` that recorded what scores or a pattern follow from, or null.
 const LazyAttention* attention_reader(const std::vector<LazyAttention>& readers,
                                       const Point& plane);

@@ -23,7 +23,6 @@ class CrossPatterns : public Probe {
 
   bool wants(const Point& point) const override { return point.kind == PointKind::cross_pattern; }
   void observe(const Point& point, View<const float> values) override {
-    if (!wants(point)) return;
     const View<float> to = patterns_.view()[point.layer];
     for (std::int64_t h = 0; h < to.extent(0); ++h) {
       for (std::int64_t t = 0; t < to.extent(1); ++t) {

@@ -79,11 +79,13 @@ void normalise_branch(const LayerPass& at, const Branch& branch, View<const floa
 }
 
 void norm_before(const LayerPass& at, const Branch& branch) {
+  at.pass.tick();
   if (!at.stack.is_post_norm()) normalise_branch(at, branch, branch.stream);
 }
 
 // Adds the branch's output, `out`, to the stream.
 void add_and_norm(const LayerPass& at, const Branch& branch, View<float> out) {
+  at.pass.tick();
   drop(at, branch.dropout, out);
   at.pass.visit_rows(branch.out_point, at.layer, out);
   kernels::add(branch.added_to, out, branch.sum);
@@ -105,6 +107,7 @@ void normalise_branch_backward(const LayerPass& at, const Branch& branch, View<c
 void add_and_norm_backward(const LayerPass& at, const Branch& branch,
                            const NormWeightGradients& gradients,
                            const ActivationGradients& buffers) {
+  at.pass.tick();
   if (!at.stack.is_post_norm()) return;
   kernels::copy(buffers.residual, buffers.norm);
   kernels::fill(buffers.residual, 0.0F);
@@ -133,6 +136,7 @@ View<const float> out_gradient(const LayerPass& at, const Branch& branch,
 void norm_before_backward(const LayerPass& at, const Branch& branch,
                           const NormWeightGradients& gradients,
                           const ActivationGradients& buffers) {
+  at.pass.tick();
   if (at.stack.is_post_norm())
     return kernels::add(buffers.residual, buffers.norm, buffers.residual);
   normalise_branch_backward(at, branch, branch.stream, buffers.norm, buffers.residual, gradients);

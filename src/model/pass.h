@@ -133,10 +133,16 @@ struct Pass {
       visit(kind, layer, as_view(rows));
     }
   }
-  // Shows `values` to the probe; a null check if there is none.
+  // Shows `values` to a probe that wants them; a null check if there is none.
   void observe(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
-      probe->observe({kind, layer, site}, values);
+      if (wants(kind, layer)) probe->observe({kind, layer, site}, values);
+    }
+  }
+
+  void tick() const {
+    if (probe != nullptr) [[unlikely]] {
+      probe->tick();
     }
   }
 

@@ -91,12 +91,16 @@ class Probe {
  public:
   virtual ~Probe() = default;
 
-  // Asked before values are computed for the probe alone: scores, pattern, scales, normalised
-  // vectors, separate embeddings, the stream head by head, logits.
+  // Before and after each branch of a block, forward and backward: for progress, or to end the pass
+  // by an exception.
+  virtual void tick() {}
+
+  // What it is shown. Scores, pattern, scales, normalised vectors, separate embeddings, the stream
+  // head by head and logits are computed for the probe alone.
   virtual bool wants(const Point& point) const = 0;
 
-  // `values` is borrowed for the time of the call, shaped as listed at PointKind, and may be
-  // strided.
+  // For wanted points only: `values` is borrowed for the time of the call, shaped as listed at
+  // PointKind, and may be strided.
   virtual void observe(const Point& point, View<const float> values) = 0;
 
   // For layers where it is wanted: the operands of attention, with all keys and values, and its

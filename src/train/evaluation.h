@@ -158,23 +158,19 @@ Evaluation evaluate_in_turn(Group* group, std::int64_t batches, Windows&& window
   return statistics.result();
 }
 
-// Throws Error{interrupted} out of a pass at its next point once a stop is requested. What the pass
+// Throws Error{interrupted} out of a pass at its next tick once a stop is requested. What the pass
 // computed so far is discarded by the caller.
 class StopProbe final : public Probe {
  public:
   explicit StopProbe(StopFlag stop) : stop_(stop) {}
 
-  bool wants(const Point&) const override { return not_stopped(); }
-  void observe(const Point&, View<const float>) override { not_stopped(); }
-  bool wants_gradient(const Point&) const override { return not_stopped(); }
+  void tick() override {
+    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped in a pass");
+  }
+  bool wants(const Point&) const override { return false; }
+  void observe(const Point&, View<const float>) override {}
 
  private:
-  // False, so that nothing is computed for this probe.
-  bool not_stopped() const {
-    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped in a pass");
-    return false;
-  }
-
   StopFlag stop_;
 };
 

@@ -91,16 +91,11 @@ class ShardedModel final : public ParameterSchedule {
   class ProgressProbe final : public Probe {
    public:
     explicit ProgressProbe(ShardedModel& model) : model_(model) {}
-    bool wants(const Point&) const override { return moved_on(); }
-    void observe(const Point&, View<const float>) override { moved_on(); }
-    bool wants_gradient(const Point&) const override { return moved_on(); }
+    void tick() override { model_.progress(); }
+    bool wants(const Point&) const override { return false; }
+    void observe(const Point&, View<const float>) override {}
 
    private:
-    // False, so that nothing is computed for this probe.
-    bool moved_on() const {
-      model_.progress();
-      return false;
-    }
     ShardedModel& model_;
   };
 

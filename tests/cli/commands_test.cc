@@ -10,7 +10,7 @@
 #include "cli/run_heed.h"
 #include "engine/loaded_model.h"
 #include "generate/session.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -13,7 +13,7 @@
 #include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
 #include "formats/model_files.h"
-#include "microscope/attention/pair_attention.h"
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/toy_pairs.h"
 
 namespace heed {
@@ -54,17 +54,17 @@ testing::TemporaryDirectory* PairCommands::directory_ = nullptr;
 
 TEST_F(PairCommands, AttendSaysWhatThePassHas) {
   const PairModel loaded = load_pair_model((*directory_ / "toy").string());
-  const PairPass pass(*loaded.model,
-                      {loaded.encode_source(source_text), loaded.encode_target(target_text)});
+  const RecordedPass pass(*loaded.model,
+                          {loaded.encode_source(source_text), loaded.encode_target(target_text)});
   const Json all = json_of("attend --json " + texts());
   EXPECT_EQ(all["heads"].size(), 12U + 8U + 8U);
   EXPECT_FALSE(all["target"]["is_translation"].get<bool>());
-  EXPECT_EQ(all["target"]["tokens"].size(), static_cast<std::size_t>(pass.targets()));
+  EXPECT_EQ(all["target"]["tokens"].size(), static_cast<std::size_t>(pass.positions()));
   for (const char* const kind : {"encoder", "decoder", "cross"}) {
     const Json head =
         json_of(fmt::format("attend --json --kind {} --layer 1 --head 2 {}", kind, texts()));
     const Tensor<float> plane =
-        PairAttention(pass).pattern(*site_named(kind, pass.architecture()), 1, 2);
+        RecordedAttention(pass).pattern(*site_named(kind, pass.architecture()), 1, 2);
     ASSERT_EQ(head["pattern"].size(), static_cast<std::size_t>(plane.shape()[0])) << kind;
     for (std::int64_t t = 0; t < plane.shape()[0]; ++t) {
       for (std::int64_t s = 0; s < plane.shape()[1]; ++s) {
@@ -123,6 +123,51 @@ TEST_F(PairCommands, TraceWritesPointsOfBothStacks) {
             (Shape{1, 1, targets, sources}));
   EXPECT_EQ(written.find("encoder.2.hook_resid_pre")->shape, (Shape{1, sources, 32}));
   EXPECT_NE(written.find("source_tokens"), nullptr);
+}
+
+// Gradients at points of both stacks, of a logit and of the loss of the target.
+TEST_F(PairCommands, TraceExportsGradients) {
+  const Json loss = json_of(
+      "trace --json --points encoder.0.hook_resid_pre_grad,cross.pattern1_grad,logits_grad " +
+      texts());
+  ASSERT_EQ(loss["arrays"].size(), 3U);
+  const Json logit =
+      json_of("trace --json --points encoder.0.hook_resid_pre_grad --logit '#9' --against '#11' " +
+              texts());
+  ASSERT_EQ(logit["arrays"].size(), 1U);
+  const Json& of_loss = loss["arrays"][0];
+  const Json& of_logit = logit["arrays"][0];
+  EXPECT_EQ(of_logit["name"], of_loss["name"]);
+  EXPECT_EQ(of_logit["shape"], of_loss["shape"]);
+  EXPECT_NE(of_logit["max"], of_loss["max"]);
+  EXPECT_GT(of_logit["max"].get<double>(), 0);
+  EXPECT_EQ(run_heed("trace --points encoder.resid_pre --logit '#9' " + texts()).status, 2);
+}
+
+// The last row of the lens is the model's own prediction of the target's next token.
+TEST_F(PairCommands, LensLooksThroughTheDecoder) {
+  const PairModel loaded = load_pair_model((*directory_ / "toy").string());
+  const RecordedPass pass(*loaded.model,
+                          {loaded.encode_source(source_text), loaded.encode_target(target_text)});
+  const Json lens = json_of("lens --json --token '#9' " + texts());
+  EXPECT_EQ(lens["followed"]["id"], 9);
+  const Json& layers = lens["layers"];
+  ASSERT_EQ(std::ssize(layers), pass.architecture().decoder().layers + 1);
+  EXPECT_EQ(layers[0]["point"], "decoder.0.hook_resid_pre");
+  ASSERT_EQ(std::ssize(layers.back()["positions"]), pass.positions());
+  for (std::int64_t t = 0; t < pass.positions(); ++t) {
+    const Json& cell = layers.back()["positions"][static_cast<std::size_t>(t)];
+    EXPECT_NEAR(cell["probability"].get<double>(), pass.next_probabilities(t)[9], 1e-6);
+  }
+  const Json changed = json_of("lens --json --ablate cross.L1 " + texts());
+  EXPECT_EQ(changed["interventions"], "ablate cross.L1");
+  EXPECT_NE(changed["layers"].back(), json_of("lens --json " + texts())["layers"].back());
+  const Outcome drawn = run_heed("lens " + texts());
+  EXPECT_EQ(drawn.status, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, HasSubstr("by the logit lens"));
+  const Outcome refused = run_heed("lens --residual " + texts());
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("one stack"));
 }
 
 TEST_F(PairCommands, TakeTokenIdsWhereThereIsNoTokenizer) {

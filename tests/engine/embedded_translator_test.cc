@@ -107,8 +107,8 @@ TEST_F(CarriedTranslator, ExamplesPointAtTheWordsThatBelongTogether) {
     EXPECT_EQ(model().target_text(texts.tokens.target), example["target"].get<std::string>());
     const auto source = model().words(PairSide::source, texts.tokens.source);
     const auto target = model().words(PairSide::target, texts.tokens.target);
-    const PairPass pass(*model().model, std::move(texts.tokens));
-    PairAttention attention(pass);
+    const RecordedPass pass(*model().model, std::move(texts.tokens));
+    RecordedAttention attention(pass);
     const CrossHead head{example["layer"].get<std::int64_t>(), example["head"].get<std::int64_t>()};
     const auto links =
         aligned_words(cross_by_words(pass, attention, head, {source, target}, WordRow::written));

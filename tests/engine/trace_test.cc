@@ -106,8 +106,9 @@ TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
 
 TEST(Trace, AGenerationThatEndsEarlyIsCutWhereItEnded) {
   const Transformer gpt = testing::small_gpt(20);
-  ActivationTrace probe(gpt.specification(),
-                        {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2, 6}}, 1, 7);
+  ActivationTrace probe(gpt.architecture(),
+                        {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2, 6}},
+                        {.positions = 7});
   const StackActivations activations(gpt.specification(), 1, 4, Keep::one_block);
   gpt.forward({tokens.data(), {1, 4}}, {.sequences = {1, 4}, .probe = &probe}, activations);
   const Trace cut = probe.take();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "microscope/traces/pair_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/transformer.h"
 
 namespace heed::testing {

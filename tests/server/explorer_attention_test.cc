@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/views/report_json.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 #include "server/explorer_support.h"
 
 namespace heed::server {

@@ -79,7 +79,7 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
   const std::string pair = make(texts());
   const Texts tokens{model_.encode_source("the queen met the mole"),
                      model_.encode_target("one fluffy day")};
-  const PairPass pass(*model_.model, tokens);
+  const RecordedPass pass(*model_.model, tokens);
   const Json described = get(pair);
   EXPECT_EQ(described["source"]["tokens"].size(), tokens.source.size());
   EXPECT_EQ(described["target"]["words"][0]["end"].get<int>(), 1);  // the start by itself
@@ -91,7 +91,8 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
     EXPECT_EQ(kind["keys"].get<std::int64_t>(), pass.keys(of));
     const std::string head = pair + "/attention/" + kind["kind"].get<std::string>() + "/1/2";
     const Json plane = array(head);
-    const Tensor<float> expected = PairAttention(PairPass(*model_.model, tokens)).pattern(of, 1, 2);
+    const Tensor<float> expected =
+        RecordedAttention(RecordedPass(*model_.model, tokens)).pattern(of, 1, 2);
     ASSERT_EQ(plane["values"].size(), static_cast<std::size_t>(expected.size()));
     for (std::int64_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(plane["values"][static_cast<std::size_t>(i)].get<float>(), expected[i], 1e-6);
@@ -107,7 +108,7 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
               plane["values"][0]);
   }
   const Json pattern = array(pair + "/arrays/decoder.1.cross_attn.hook_pattern?heads=2");
-  EXPECT_EQ(pattern["values"].size(), static_cast<std::size_t>(pass.targets() * pass.sources()));
+  EXPECT_EQ(pattern["values"].size(), static_cast<std::size_t>(pass.positions() * pass.sources()));
   const Json next = get(pair + "/predictions?position=1&top=3");
   EXPECT_NEAR(next["actual"]["probability"].get<double>(),
               pass.next_probabilities(1)[static_cast<std::size_t>(tokens.target[2])], 1e-6);

@@ -6,7 +6,7 @@
 #include <malloc.h>
 
 #include "base/expect_error.h"
-#include "microscope/traces/kept_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "server/exchange.h"
 #include "server/explorer/intervention_fields.h"
 #include "server/explorer/memory_budget.h"
@@ -41,7 +41,7 @@ class RecordedValuesTest : public ::testing::Test {
   }
 
   Transformer gpt_ = heed::testing::small_gpt(40);
-  KeptPass pass_{gpt_, {3, 1, 4, 1, 5, 9, 2, 6}};
+  RecordedPass pass_{gpt_, {.source = {}, .target = {3, 1, 4, 1, 5, 9, 2, 6}}};
   RecordedValues values_;
   std::vector<Intervention> interventions_;
   int replays_ = 0;
@@ -83,7 +83,9 @@ TEST_F(RecordedValuesTest, StopWithinAPass) {
   ask(1, RecordedValues::Mean{});
   const std::atomic<bool> stop{true};
   expect_error(ErrorCode::interrupted, [&] { values_.fill(interventions_, &stop); });
-  expect_error(ErrorCode::interrupted, [&] { KeptPass(gpt_, {3, 1, 4}, {}, {}, &stop); });
+  expect_error(ErrorCode::interrupted, [&] {
+    RecordedPass(gpt_, {.source = {}, .target = {3, 1, 4}}, {}, {.stop = &stop});
+  });
 }
 
 TEST(MemoryBudget, CountsWhatItsSharesHold) {

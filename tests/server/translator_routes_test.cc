@@ -5,6 +5,7 @@
 
 #include "engine/embedded_files.h"
 #include "engine/load_pair_model.h"
+#include "microscope/attention/recorded_attention.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"
 #include "server/openapi_schema.h"
@@ -85,9 +86,9 @@ TEST_F(TranslatorBesideAModel, TranslatesAndShowsPairs) {
   const auto shown =
       explorer_.array("/api/pairs/" + pair["id"].get<std::string>() + "/attention/cross/0/1");
   const PairModel model = pair_model_of(held_.get());
-  const PairPass pass(*model.model,
-                      {model.encode_source("the dog"), model.encode_target("der Hund")});
-  const Tensor<float> plane = PairAttention(pass).pattern(cross_site, 0, 1);
+  const RecordedPass pass(*model.model,
+                          {model.encode_source("the dog"), model.encode_target("der Hund")});
+  const Tensor<float> plane = RecordedAttention(pass).pattern(cross_site, 0, 1);
   ASSERT_EQ(std::ssize(shown.values), plane.size());
   for (std::int64_t i = 0; i < plane.size(); ++i) {
     EXPECT_NEAR(shown.values[static_cast<std::size_t>(i)], plane[i], 1e-6);

@@ -11,7 +11,7 @@ namespace heed::testing {
 inline Trace trace_step(const Transformer& gpt, View<const std::int32_t> tokens,
                         View<const std::int32_t> targets, const TraceRequest& request) {
   const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
-  ActivationTrace trace(gpt.specification(), request, batch, positions);
+  ActivationTrace trace(gpt.architecture(), request, {.batch = batch, .positions = positions});
   TrainingBuffers buffers(gpt.specification(), batch, positions);
   Gradients gradients(gpt.architecture());
   const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);

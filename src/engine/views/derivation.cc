@@ -48,7 +48,7 @@ Derivation Deriver::at(const Point& point) {
     case PointKind::residual_pre: residual_pre(); break;
     case PointKind::residual_mid:
       stream_sum("resid_mid", "resid_pre", block().residual_pre, "attn_out",
-                 pass_.attention_out(layer_), block().residual_mid);
+                 pass_.rows({PointKind::attention_out, layer_}), block().residual_mid);
       break;
     case PointKind::residual_post: residual_post(layer_, "resid_post"); break;
     case PointKind::norm_1_scale: scale(block().residual_pre, block().norm_1_saved); break;

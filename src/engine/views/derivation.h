@@ -7,7 +7,7 @@
 
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
-#include "microscope/attention/kept_attention.h"
+#include "microscope/attention/recorded_attention.h"
 
 namespace heed {
 
@@ -44,8 +44,8 @@ struct Derivation {
 // A recorded pass of a model, and its attention. All borrowed.
 struct DerivedPass {
   const LoadedModel& model;
-  const KeptPass& pass;
-  KeptAttention& attention;
+  const RecordedPass& pass;
+  RecordedAttention& attention;
 };
 
 // Throws Error{invalid_argument} for a point, layer, head, position or index that does not exist.

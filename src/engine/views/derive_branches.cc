@@ -57,12 +57,13 @@ void Deriver::positioned(const Point& point, std::int64_t first, std::int64_t he
 }
 
 std::vector<float> Deriver::row(AttentionValues values) const {
-  const Tensor<float> weights = from_.attention.region({.layer = layer_,
-                                                        .head = element_.head,
-                                                        .query_begin = element_.position,
-                                                        .query_end = element_.position + 1,
-                                                        .key_end = pass_.positions(),
-                                                        .values = values});
+  const Tensor<float> weights =
+      from_.attention.region(only_site, {.layer = layer_,
+                                         .head = element_.head,
+                                         .query_begin = element_.position,
+                                         .query_end = element_.position + 1,
+                                         .key_end = pass_.positions(),
+                                         .values = values});
   return {weights.span().begin(), weights.span().end()};
 }
 
@@ -152,7 +153,8 @@ void Deriver::attention_out() {
   }
   const LinearWeights& projection = weights().projection;
   if (projection.bias.present()) derivation_.bias = projection.bias(c);
-  number(pass_.attention_out(layer_)(element_.position, c), {element_.position, c});
+  number(pass_.rows({PointKind::attention_out, layer_})(element_.position, c),
+         {element_.position, c});
 }
 
 // Derivations of a feed-forward layer.
@@ -207,7 +209,8 @@ void Deriver::feed_forward_out() {
   const std::int64_t c = channel();
   describe("f_c = Σ_i m_i W_out[i,c] + b_c", R"(f_c = \sum_i m_i\, W_{out}[i,c] + b_c)", "sum");
   linear(block().feed_forward.post[element_.position], weights().down, c, "neuron");
-  number(pass_.feed_forward_out(layer_)(element_.position, c), {element_.position, c});
+  number(pass_.rows({PointKind::feed_forward_out, layer_})(element_.position, c),
+         {element_.position, c});
 }
 
 }  // namespace heed

@@ -66,11 +66,7 @@ void Deriver::linear(View<const float> x, const LinearWeights& matrix, std::int6
 }
 
 // A point that the pass does not keep, (B, T, …), as the pass used it.
-Tensor<float> Deriver::observed(const Point& point) const {
-  Capture capture({point});
-  pass_.replay(capture);
-  return capture.take(point);
-}
+Tensor<float> Deriver::observed(const Point& point) const { return pass_.computed(point); }
 
 double Deriver::observed_embedding(PointKind kind) const {
   return observed({kind, -1}).view()(0, element_.position, element_.index);
@@ -164,21 +160,25 @@ void Deriver::residual_pre() {
 
 void Deriver::residual_post(std::int64_t layer, const char* name) {
   const BlockActivations& of = pass_.activations().block(layer);
-  if (config_.is_parallel()) return parallel_sum(name, layer);
-  stream_sum(name, "resid_mid", of.residual_mid, "mlp_out", pass_.feed_forward_out(layer),
-             of.residual_post);
+  // An edit of the next block's input is not one of this block's output.
+  const View<const float> sum =
+      pass_.rows(layer == layer_ ? Point{PointKind::residual_post, layer}
+                                 : Point{PointKind::residual_pre, layer_});
+  if (config_.is_parallel()) return parallel_sum(name, layer, sum);
+  stream_sum(name, "resid_mid", of.residual_mid, "mlp_out",
+             pass_.rows({PointKind::feed_forward_out, layer}), sum);
 }
 
 // Of a block whose halves read the same stream.
-void Deriver::parallel_sum(const char* name, std::int64_t layer) {
+void Deriver::parallel_sum(const char* name, std::int64_t layer, View<const float> sum) {
   const std::int64_t c = channel(), t = element_.position;
   const BlockActivations& of = pass_.activations().block(layer);
   derivation_.formula = fmt::format("{}_c = resid_pre_c + attn_out_c + mlp_out_c", name);
   derivation_.latex = R"(x'_c = x_c + a_c + f_c)";
   add("resid_pre", of.residual_pre(t, c), 1);
-  add("attn_out", pass_.attention_out(layer)(t, c), 1);
-  add("mlp_out", pass_.feed_forward_out(layer)(t, c), 1);
-  number(of.residual_post(t, c), {t, c});
+  add("attn_out", pass_.rows({PointKind::attention_out, layer})(t, c), 1);
+  add("mlp_out", pass_.rows({PointKind::feed_forward_out, layer})(t, c), 1);
+  number(sum(t, c), {t, c});
 }
 
 void Deriver::stream_sum(const char* name, const char* before, View<const float> stream,
@@ -233,7 +233,7 @@ void Deriver::unembedding_in() {
   add("x̂ · γ", observed({PointKind::final_normalized}).view()(0, element_.position, c),
       norm.gain(c));
   if (norm.bias.present()) derivation_.bias = norm.bias(c);
-  number(pass_.final_norm()(element_.position, c), {element_.position, c});
+  number(pass_.final_rows()(element_.position, c), {element_.position, c});
 }
 
 void Deriver::logits() {
@@ -242,7 +242,7 @@ void Deriver::logits() {
   derivation_.name = "logits";
   describe("logit_w = Σ_c x_c W_U[c,w] + b_w", R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)",
            "sum");
-  linear(pass_.final_norm()[element_.position], unembedding, element_.index);
+  linear(pass_.final_rows()[element_.position], unembedding, element_.index);
   const Tensor<float> logits = pass_.logits(element_.position, element_.position + 1);
   number(logits[element_.index], {element_.position, element_.index});
 }

@@ -47,7 +47,7 @@ class Deriver {
   void position_embedding();
   void residual_pre();
   void residual_post(std::int64_t layer, const char* name);
-  void parallel_sum(const char* name, std::int64_t layer);
+  void parallel_sum(const char* name, std::int64_t layer, View<const float> sum);
   void stream_sum(const char* name, const char* before, View<const float> stream, const char* what,
                   View<const float> added, View<const float> sum);
   void scale(View<const float> x, const NormSaved& saved);
@@ -75,7 +75,7 @@ class Deriver {
   void logits();
 
   const DerivedPass& from_;
-  const KeptPass& pass_;
+  const RecordedPass& pass_;
   const StackSpecification& config_;
   const PointElement& element_;
   std::int64_t layer_ = -1;

@@ -74,7 +74,6 @@ class InductionProbe final : public Probe {
   bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
 
   void observe(const Point& point, View<const float> values) override {
-    if (point.kind != PointKind::pattern) return;
     for (std::int64_t head = 0; head < heads_; ++head) {
       const View<const float> pattern = values[0][head];
       const auto index = static_cast<std::size_t>(point.layer * heads_ + head);

@@ -74,34 +74,27 @@ AttentionRegion checked_region(const LazyAttention& attention, AttentionRegion r
   return region;
 }
 
-LazyAttention::LazyAttention(const StackSpecification& config, std::vector<std::int64_t> layers,
-                             std::int64_t positions)
-    : layers_(std::move(layers)),
-      attention_(config.block.attention),
-      capacity_(positions),
-      key_capacity_(positions) {
+LazyAttention::LazyAttention(const Architecture& architecture, AttentionSite site,
+                             std::int64_t queries, std::int64_t keys,
+                             std::vector<std::int64_t> layers)
+    : pattern_(pattern_point(site, -1)),
+      layers_(std::move(layers)),
+      attention_(attention_of(architecture, site)),
+      capacity_(queries),
+      key_capacity_(keys) {
+  const StackSpecification& stack = architecture.of(site.stack);
   if (layers_.empty()) {
-    layers_.resize(static_cast<std::size_t>(config.layers));
+    layers_.resize(static_cast<std::size_t>(stack.layers));
     std::iota(layers_.begin(), layers_.end(), 0);
   }
-  for (const std::int64_t layer : layers_) checked_layer(layer, config);
+  for (const std::int64_t layer : layers_) checked_layer(layer, stack);
   make_layers();
 }
 
-LazyAttention::LazyAttention(const Architecture& architecture, AttentionSite kind,
-                             std::int64_t queries, std::int64_t keys,
-                             std::vector<std::int64_t> layers)
-    : pattern_(pattern_point(kind, -1)),
-      layers_(std::move(layers)),
-      attention_(attention_of(architecture, kind)),
-      capacity_(queries),
-      key_capacity_(keys) {
-  if (layers_.empty()) {
-    layers_.resize(static_cast<std::size_t>(architecture.of(kind.stack).layers));
-    std::iota(layers_.begin(), layers_.end(), 0);
-  }
-  make_layers();
-}
+LazyAttention::LazyAttention(const StackSpecification& config, std::vector<std::int64_t> layers,
+                             std::int64_t positions)
+    : LazyAttention(Architecture{.stacks = {config}}, only_site, positions, positions,
+                    std::move(layers)) {}
 
 std::int64_t LazyAttention::bytes() const {
   std::size_t bytes = 0;
@@ -124,10 +117,10 @@ void LazyAttention::make_layers() {
   }
 }
 
-std::int64_t LazyAttention::bytes_needed(const StackSpecification& config, std::int64_t layers,
-                                         std::int64_t positions) {
-  const std::int64_t rows = config.heads() + config.key_value_heads();
-  return layers * positions * (rows * config.head_size() + config.heads()) *
+std::int64_t LazyAttention::bytes_needed(const AttentionSpecification& attention,
+                                         std::int64_t queries, std::int64_t keys) {
+  return (queries * (attention.query_width() + attention.query_heads) +
+          keys * attention.key_value_width()) *
          static_cast<std::int64_t>(sizeof(float));
 }
 

@@ -21,15 +21,16 @@ namespace heed {
 
 class LazyAttention final : public Probe {
  public:
-  // For up to `positions` positions of one sequence, in the given layers (empty: all). Throws
-  // Error{invalid_argument} for a layer that the model does not have.
+  // For up to `queries` and `keys` positions of one sequence, in the given layers (empty: all).
+  // Throws Error{invalid_argument} for a layer that the model does not have.
+  LazyAttention(const Architecture& architecture, AttentionSite site, std::int64_t queries,
+                std::int64_t keys, std::vector<std::int64_t> layers = {});
+  // Of a model of one stack.
   LazyAttention(const StackSpecification& config, std::vector<std::int64_t> layers,
                 std::int64_t positions);
-  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t layers,
-                                   std::int64_t positions);
-  // One kind of attention of an encoder-decoder, for up to `queries` and `keys` positions.
-  LazyAttention(const Architecture& architecture, AttentionSite kind, std::int64_t queries,
-                std::int64_t keys, std::vector<std::int64_t> layers = {});
+  // Bytes of one layer.
+  static std::int64_t bytes_needed(const AttentionSpecification& attention, std::int64_t queries,
+                                   std::int64_t keys);
   std::int64_t bytes() const;  // of what was recorded
 
   // Each pass appends its positions: a prompt, then the steps of a generation.

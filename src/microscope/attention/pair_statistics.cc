@@ -72,8 +72,9 @@ HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics) {
                              : HeadHabitStrength{HeadHabit::peak, statistics.largest});
 }
 
-std::vector<PairHeadStatistics> pair_statistics(const PairPass& pass, PairAttention& attention,
-                                                AttentionSite kind, StopFlag stop) {
+std::vector<PairHeadStatistics> pair_statistics(const RecordedPass& pass,
+                                                RecordedAttention& attention, AttentionSite kind,
+                                                StopFlag stop) {
   std::vector<PairHeadStatistics> heads;
   const std::int64_t count = attention_of(pass.architecture(), kind).query_heads;
   for (std::int64_t layer = 0; layer < pass.architecture().of(kind.stack).layers; ++layer) {
@@ -97,8 +98,8 @@ std::vector<AlignedWord> aligned_words(View<const float> by_words) {
   return links;
 }
 
-Tensor<float> cross_by_words(const PairPass& pass, PairAttention& attention, const CrossHead& head,
-                             const PairWords& words, WordRow row) {
+Tensor<float> cross_by_words(const RecordedPass& pass, RecordedAttention& attention,
+                             const CrossHead& head, const PairWords& words, WordRow row) {
   const auto of_head = [&](std::int64_t each) {
     return by_words(attention.pattern(cross_site, head.layer, each), words.target, words.source,
                     row);
@@ -115,7 +116,7 @@ Tensor<float> cross_by_words(const PairPass& pass, PairAttention& attention, con
   return mean;
 }
 
-std::vector<HeadAlignment> head_alignments(const PairPass& pass, PairAttention& attention,
+std::vector<HeadAlignment> head_alignments(const RecordedPass& pass, RecordedAttention& attention,
                                            const PairWords& words,
                                            const scoring::TrueAlignment& truth, WordRow row,
                                            StopFlag stop) {

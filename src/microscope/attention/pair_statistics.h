@@ -9,7 +9,8 @@
 
 #include "base/progress.h"
 #include "microscope/attention/head_statistics.h"
-#include "microscope/attention/pair_attention.h"
+#include "microscope/attention/recorded_attention.h"
+#include "microscope/attention/text_words.h"
 #include "scoring/alignment_error.h"
 
 namespace heed {
@@ -39,8 +40,9 @@ PairHeadStatistics pair_head_statistics(View<const float> pattern, AttentionSite
 HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics);
 
 // Of every head of a kind, layer by layer. Throws Error{interrupted} when stopped.
-std::vector<PairHeadStatistics> pair_statistics(const PairPass& pass, PairAttention& attention,
-                                                AttentionSite kind, StopFlag stop = nullptr);
+std::vector<PairHeadStatistics> pair_statistics(const RecordedPass& pass,
+                                                RecordedAttention& attention, AttentionSite kind,
+                                                StopFlag stop = nullptr);
 
 // The words of a pair; those of the target as the decoder reads them.
 struct PairWords {
@@ -61,8 +63,8 @@ struct CrossHead {
   std::int64_t layer = 0;
   std::optional<std::int64_t> head;  // none: the mean
 };
-Tensor<float> cross_by_words(const PairPass& pass, PairAttention& attention, const CrossHead& head,
-                             const PairWords& words, WordRow row);
+Tensor<float> cross_by_words(const RecordedPass& pass, RecordedAttention& attention,
+                             const CrossHead& head, const PairWords& words, WordRow row);
 
 // How well each cross head aligns words: for each word of the target that the truth links, the word
 // of the source with its largest weight. Counts can be summed over sentences.
@@ -71,7 +73,7 @@ struct HeadAlignment {
   std::int64_t head = 0;
   scoring::AlignmentCounts counts;
 };
-std::vector<HeadAlignment> head_alignments(const PairPass& pass, PairAttention& attention,
+std::vector<HeadAlignment> head_alignments(const RecordedPass& pass, RecordedAttention& attention,
                                            const PairWords& words,
                                            const scoring::TrueAlignment& truth, WordRow row,
                                            StopFlag stop = nullptr);

@@ -136,4 +136,37 @@ const TextWord& find_word(const std::vector<TextWord>& words, std::string_view w
   return *occurrences[occurrence - 1];
 }
 
+namespace {
+
+// Adds a row of weights, summed over the tokens of each word, times `share`.
+void add_by_words(std::span<const float> weights, std::span<const TextWord> words, double share,
+                  std::span<float> out) {
+  for (std::size_t word = 0; word < words.size(); ++word) {
+    double sum = 0;
+    for (std::int64_t s = words[word].begin; s < words[word].end; ++s) {
+      sum += weights[static_cast<std::size_t>(s)];
+    }
+    out[word] += static_cast<float>(share * sum);
+  }
+}
+
+}  // namespace
+
+Tensor<float> by_words(View<const float> pattern, std::span<const TextWord> queries,
+                       std::span<const TextWord> keys, WordRow row) {
+  Tensor<float> words(Shape{std::ssize(queries), std::ssize(keys)});
+  for (std::size_t word = 0; word < queries.size(); ++word) {
+    std::int64_t begin = queries[word].last(), end = queries[word].end;
+    if (row == WordRow::written && queries[word].begin > 0) {
+      begin = queries[word].begin - 1;
+      end = queries[word].end - 1;
+    }
+    const std::span<float> out = words.view()[static_cast<std::int64_t>(word)].span();
+    for (std::int64_t t = begin; t < end; ++t) {
+      add_by_words(pattern[t].span(), keys, 1.0 / static_cast<double>(end - begin), out);
+    }
+  }
+  return words;
+}
+
 }  // namespace heed

@@ -46,4 +46,16 @@ Tensor<float> by_unit(const std::vector<TextWord>& units, View<const float> patt
 const TextWord& find_word(const std::vector<TextWord>& words, std::string_view word,
                           std::int64_t occurrence = 0);
 
+// Which positions stand for a word of the target.
+enum class WordRow {
+  read,     // its last token: what the word attends to, once it is read
+  written,  // the positions before its tokens, which write them: the mean of their rows
+};
+
+// A pattern (queries, keys) by words: (query words, key words). Keys of a word are summed, so that
+// rows still sum to one. `row` says which rows stand for a word; words of which no position writes
+// a token (the start of the target) have the row that reads them.
+Tensor<float> by_words(View<const float> pattern, std::span<const TextWord> queries,
+                       std::span<const TextWord> keys, WordRow row);
+
 }  // namespace heed

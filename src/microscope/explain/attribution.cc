@@ -2,7 +2,7 @@
 
 #include "microscope/attention/head_mixture.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -15,7 +15,7 @@ class AttributionProbe final : public Probe {
  public:
   // `kept` (null for an unedited pass) records what was edited.
   AttributionProbe(const Transformer& gpt, const LogitQuestion& question, AttributionUnit unit,
-                   std::int64_t position, const KeptPass* kept = nullptr)
+                   std::int64_t position, const RecordedPass* kept = nullptr)
       : gpt_(gpt),
         unit_(unit),
         position_(position),
@@ -24,8 +24,24 @@ class AttributionProbe final : public Probe {
         mixture_(gpt.specification().block.attention) {}
 
   bool wants(const Point& point) const override {
-    return point.kind == PointKind::embedding || point.kind == PointKind::position ||
-           point.kind == PointKind::final_scale;
+    switch (point.kind) {
+      case PointKind::embedding:
+      case PointKind::position:
+      case PointKind::residual_pre:
+      case PointKind::attention_out:
+      case PointKind::residual_mid:
+      case PointKind::feed_forward_out:
+      case PointKind::final_scale: return true;
+      case PointKind::residual_post: return point.layer + 1 == gpt_.specification().layers;
+      case PointKind::query:
+      case PointKind::rotated_query:
+      case PointKind::key:
+      case PointKind::rotated_key:
+      case PointKind::value: return by_source();
+      case PointKind::mixed_values: return by_head();
+      case PointKind::neurons_post: return by_neuron();
+      default: return false;
+    }
   }
 
   void observe(const Point& point, View<const float> values) override {
@@ -40,34 +56,28 @@ class AttributionProbe final : public Probe {
                      stream_row(values));
       case PointKind::query:
       case PointKind::rotated_query:  // comes later, and replaces the other
-        if (by_source()) mixture_.keep_query(values[0][position_]);
+        return mixture_.keep_query(values[0][position_]);
         return;
       case PointKind::key:
       case PointKind::rotated_key:
-        if (by_source()) mixture_.keep_keys(values[0].slice(0, 0, position_ + 1));
+        return mixture_.keep_keys(values[0].slice(0, 0, position_ + 1));
         return;
       case PointKind::value:
-        if (by_source()) mixture_.keep_values(values[0].slice(0, 0, position_ + 1));
+        return mixture_.keep_values(values[0].slice(0, 0, position_ + 1));
         return;
-      case PointKind::mixed_values:
-        if (by_head()) add_heads(point.layer, values[0][position_]);
-        return;
+      case PointKind::mixed_values: return add_heads(point.layer, values[0][position_]);
       case PointKind::attention_out:
         if (by_head()) {
           return complete(edits(point) ? point : Point{PointKind::head_results, point.layer},
                           stream_row(values));
         }
         return write({Part::attention, point.layer}, stream_row(values));
-      case PointKind::neurons_post:
-        if (by_neuron()) add_neurons(point.layer, values[0][position_]);
-        return;
+      case PointKind::neurons_post: return add_neurons(point.layer, values[0][position_]);
       case PointKind::feed_forward_out:
         if (by_neuron()) return complete(point, stream_row(values));
         return write({Part::feed_forward, point.layer}, stream_row(values));
       case PointKind::residual_mid: return reach(point, stream_row(values));
-      case PointKind::residual_post:
-        if (point.layer + 1 == gpt_.specification().layers) reach(point, stream_row(values));
-        return;
+      case PointKind::residual_post: return reach(point, stream_row(values));
       case PointKind::final_scale: scale_ = values(0, position_, 0); return;
       default: return;
     }
@@ -197,7 +207,7 @@ class AttributionProbe final : public Probe {
   }
 
   std::vector<double> pattern_row(std::int64_t layer, std::int64_t head) const {
-    if (kept_ == nullptr || !kept_->edits_pattern(layer, head))
+    if (kept_ == nullptr || !kept_->edits_pattern(only_site, layer, head))
       return mixture_.pattern(layer, head);
     const Tensor<float> plane = kept_->plane({PointKind::pattern, layer}, head);
     const std::span<const float> row = plane.view()[position_].span();
@@ -220,7 +230,7 @@ class AttributionProbe final : public Probe {
   const Transformer& gpt_;
   AttributionUnit unit_;
   std::int64_t position_;
-  const KeptPass* kept_;
+  const RecordedPass* kept_;
   LogitDirection direction_;
   HeadMixture mixture_;
   std::vector<AttributionTerm> terms_;
@@ -272,12 +282,14 @@ Attribution attribute_logit(const Transformer& gpt, std::span<const std::int32_t
   // Later positions do not affect it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
   if (gpt.editor() != nullptr) {  // what it changed shows only beside what was written
-    return attribute_logit(KeptPass(gpt, {read.begin(), read.end()}), question, unit, position);
+    return attribute_logit(RecordedPass(gpt, {.source = {}, .target = {read.begin(), read.end()}}),
+                           question, unit, position);
   }
   AttributionProbe probe(gpt, question, unit, position);
-  const StackActivations activations = run_text(gpt, read, probe);
-  const View<const float> final_norm = activations.final_norm();
-  const double logit = model_logit(gpt, final_norm.slice(0, position, position + 1), question);
+  const RecordedPass pass(gpt, {.source = {}, .target = {read.begin(), read.end()}}, {},
+                          {.keep = Keep::one_block, .observer = &probe});
+  const double logit =
+      model_logit(gpt, pass.final_rows().slice(0, position, position + 1), question);
   return {.question = question,
           .unit = unit,
           .position = position,
@@ -285,13 +297,13 @@ Attribution attribute_logit(const Transformer& gpt, std::span<const std::int32_t
           .logit = logit};
 }
 
-Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
+Attribution attribute_logit(const RecordedPass& pass, const LogitQuestion& question,
                             AttributionUnit unit, std::int64_t position) {
   position = position_in_text(position, pass.positions());
-  AttributionProbe probe(pass.gpt(), question, unit, position, &pass);
+  AttributionProbe probe(pass.model(), question, unit, position, &pass);
   pass.replay(probe);
   const double logit =
-      model_logit(pass.gpt(), pass.final_norm().slice(0, position, position + 1), question);
+      model_logit(pass.model(), pass.final_rows().slice(0, position, position + 1), question);
   return {.question = question,
           .unit = unit,
           .position = position,

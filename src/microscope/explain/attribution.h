@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "microscope/explain/logit_direction.h"
-#include "microscope/traces/kept_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/transformer.h"
 
 namespace heed {
@@ -69,7 +69,7 @@ Attribution attribute_logit(const Transformer& gpt, std::span<const std::int32_t
 // The same for a recorded pass with its interventions: a value that an intervention sets belongs to
 // its part; what it adds to the stream, or to a sum of finer parts, is a term of its own. A head
 // with edited mixed values is one term, because they no longer derive from source positions.
-Attribution attribute_logit(const KeptPass& pass, const LogitQuestion& question,
+Attribution attribute_logit(const RecordedPass& pass, const LogitQuestion& question,
                             AttributionUnit unit, std::int64_t position = -1);
 
 }  // namespace heed

@@ -10,8 +10,9 @@
 
 #include "base/error.h"
 #include "microscope/traces/capture.h"
+#include "microscope/traces/gradients.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/editor.h"
 #include "model/input_checks.h"
 
@@ -285,11 +286,11 @@ AttributionPatching estimate_patching(const Transformer& gpt, std::span<const st
   }
   const LogitGradients from = differentiate_logit(gpt, corrupted, metric, points);
   Capture to(points);
-  const StackActivations activations = run_text(gpt, clean, to);
+  const RecordedPass pass(gpt, {.source = {}, .target = {clean.begin(), clean.end()}}, {},
+                          {.keep = Keep::one_block, .observer = &to});
   const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
   AttributionPatching result{
-      .clean_metric = metric_row(gpt, metric.question)
-                          .metric(View<const float>(activations.final_norm())[position].span()),
+      .clean_metric = metric_row(gpt, metric.question).metric(pass.final_rows()[position].span()),
       .corrupted_metric = from.metric,
       .points = points};
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
+#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -40,17 +42,21 @@ class Prediction {
   }
 
  private:
-  static void project(const Transformer& gpt, View<const float> stream, LensNorm norm,
+  static void project(const Transformer& model, View<const float> stream, LensNorm norm,
                       View<float> logits) {
-    if (norm == LensNorm::none) return gpt.project(stream, logits);
+    const StackSpecification& stack = model.specification();
+    if (norm == LensNorm::none || !stack.final_norm) return model.project(stream, logits);
     const std::int64_t rows = stream.extent(0);
     Tensor<float> normed(stream.shape());
     Tensor<float> mean(Shape{rows});
     Tensor<float> reciprocal(Shape{rows});
-    const bool has_mean = gpt.specification().block.norm.kind == NormKind::layer;
-    normalise(gpt.specification(), stream, gpt.parameters().final_norm(),
+    const bool has_mean = stack.block.norm.kind == NormKind::layer;
+    normalise(stack, stream, model.parameters().final_norm(),
               {has_mean ? mean.view() : View<float>(), reciprocal}, normed);
-    gpt.project(normed, logits);
+    if (stack.logit_scale != 1.0F) {
+      for (float& value : normed.span()) value *= stack.logit_scale;
+    }
+    model.project(normed, logits);
   }
 
   // In place; returns log Σ exp(logits).
@@ -139,15 +145,24 @@ Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> po
   return rows;
 }
 
-// `streams` holds all points of the lens, for a text of `length` tokens.
-LogitLens read_streams(const Transformer& gpt, std::int64_t length, const Capture& streams,
+// The stream of a decoder that attends to an encoder may be normalised at each point.
+void require_lens(const Transformer& model) {
+  if (model.architecture().is_encoder_decoder()) return;
+  require_sums_to_logits(model.specification(), "a logit lens");
+}
+
+// The stream (T, C) at a point.
+using StreamAt = std::function<View<const float>(const Point&)>;
+
+// For a text of `length` tokens.
+LogitLens read_streams(const Transformer& gpt, std::int64_t length, const StreamAt& stream_at,
                        const LensOptions& options) {
-  require_sums_to_logits(gpt.specification(), "a logit lens");
+  require_lens(gpt);
   const StackSpecification& config = gpt.specification();
   const std::vector<std::int64_t> chosen = chosen_positions(options, length);
   const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);
-  LogitLens lens{.points = stream_points(config.layers), .positions = positions};
+  LogitLens lens{.points = stream_points(gpt.architecture()), .positions = positions};
   const auto points = std::ssize(lens.points);
   lens.cells.resize(static_cast<std::size_t>(points * positions));
 
@@ -158,7 +173,7 @@ LogitLens read_streams(const Transformer& gpt, std::int64_t length, const Captur
   for (std::int64_t begin = 0; begin < positions; begin += rows) {
     const std::int64_t end = std::min(begin + rows, positions);
     const auto stream = [&](std::int64_t point) {
-      return rows_at(streams.at(lens.points[point]).view()[0],
+      return rows_at(stream_at(lens.points[point]),
                      std::span(chosen).subspan(static_cast<std::size_t>(begin),
                                                static_cast<std::size_t>(end - begin)));
     };
@@ -180,15 +195,17 @@ LogitLens look_through_layers(const Transformer& gpt, std::span<const std::int32
                               const LensOptions& options) {
   const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
   require_followed(options, gpt.specification(), chosen);
-  Capture streams(stream_points(gpt.specification().layers));
-  run_text(gpt, tokens, streams);
-  return read_streams(gpt, std::ssize(tokens), streams, options);
+  Capture streams(stream_points(gpt.architecture()));
+  observe_pass(gpt, tokens, streams);
+  const auto stream_at = [&](const Point& point) {
+    return View<const float>(streams.at(point).view()[0]);
+  };
+  return read_streams(gpt, std::ssize(tokens), stream_at, options);
 }
 
-LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options) {
-  Capture streams(stream_points(pass.gpt().specification().layers));
-  pass.replay(streams);
-  return read_streams(pass.gpt(), pass.positions(), streams, options);
+LogitLens look_through_layers(const RecordedPass& pass, const LensOptions& options) {
+  const auto stream_at = [&](const Point& point) { return pass.rows(point); };
+  return read_streams(pass.model(), pass.positions(), stream_at, options);
 }
 
 }  // namespace heed

@@ -1,12 +1,12 @@
-// The logit lens: the prediction from each layer's residual stream.
+// The logit lens: the prediction from each layer's residual stream, of a text or, in a decoder that
+// reads a source too, of its target.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "microscope/traces/capture.h"
-#include "microscope/traces/kept_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/transformer.h"
 
 namespace heed {
@@ -44,7 +44,7 @@ struct LensOptions {
 
 // points x positions
 struct LogitLens {
-  std::vector<Point> points;  // hook_resid_pre of every layer, then the last hook_resid_post
+  std::vector<Point> points;  // stream_points()
   std::int64_t positions = 0;
   std::vector<LensCell> cells;
 
@@ -61,7 +61,7 @@ struct LogitLens {
 LogitLens look_through_layers(const Transformer& gpt, std::span<const std::int32_t> tokens,
                               const LensOptions& options = {});
 
-// The same for a recorded pass with its interventions.
-LogitLens look_through_layers(const KeptPass& pass, const LensOptions& options = {});
+// The same for a recorded pass with its interventions; of two texts, of the decoder.
+LogitLens look_through_layers(const RecordedPass& pass, const LensOptions& options = {});
 
 }  // namespace heed

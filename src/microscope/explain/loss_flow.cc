@@ -7,7 +7,7 @@
 #include "kernels/kernels.h"
 #include "microscope/explain/logit_direction.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -65,7 +65,7 @@ LossFlow loss_flow(const Transformer& gpt, std::span<const std::int32_t> tokens,
   const std::int64_t positions = std::ssize(tokens);
   position = position_in_text(position, positions);
 
-  LossFlow flow{.points = stream_points(config.layers)};
+  LossFlow flow{.points = stream_points(gpt.architecture())};
   NormProbe probe(flow.points, positions);
   const View<const std::int32_t> batch(tokens.data(), {1, positions});
   const Pass pass{.sequences = {1, positions}, .probe = &probe};

@@ -78,11 +78,15 @@ class NeuronProbe final : public Probe {
       : corpus_(corpus), recorders_(recorders) {}
 
   void start(std::int64_t first) { first_ = first; }
-  bool wants(const Point&) const override { return false; }
+  bool wants(const Point& point) const override {
+    return point.kind == PointKind::neurons_post &&
+           std::ranges::any_of(recorders_, [&](const Recorder& recorder) {
+             return recorder.id().layer == point.layer;
+           });
+  }
 
   // values (B, T, F)
   void observe(const Point& point, View<const float> values) override {
-    if (point.kind != PointKind::neurons_post) return;
     std::vector<float> activations(static_cast<std::size_t>(values.extent(1)));
     for (Recorder& recorder : recorders_) {
       if (recorder.id().layer != point.layer) continue;

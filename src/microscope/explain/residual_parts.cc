@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -27,11 +27,21 @@ class PartsProbe final : public Probe {
  public:
   // `kept` (null for an unedited pass) records what was edited.
   PartsProbe(const Transformer& gpt, ResidualUnit unit, std::int64_t position,
-             const KeptPass* kept = nullptr)
+             const RecordedPass* kept = nullptr)
       : gpt_(gpt), unit_(unit), position_(position), kept_(kept) {}
 
   bool wants(const Point& point) const override {
-    return point.kind == PointKind::embedding || point.kind == PointKind::position;
+    switch (point.kind) {
+      case PointKind::embedding:
+      case PointKind::position:
+      case PointKind::residual_pre:
+      case PointKind::attention_out:
+      case PointKind::residual_mid:
+      case PointKind::feed_forward_out: return true;
+      case PointKind::mixed_values: return unit_ == ResidualUnit::head;
+      case PointKind::residual_post: return point.layer + 1 == gpt_.specification().layers;
+      default: return false;
+    }
   }
 
   void observe(const Point& point, View<const float> values) override {
@@ -44,18 +54,14 @@ class PartsProbe final : public Probe {
                          ? Point{PointKind::residual_post, point.layer - 1}
                          : point,
                      row(values));
-      case PointKind::mixed_values:
-        if (unit_ == ResidualUnit::head) add_heads(point.layer, values[0][position_]);
-        return;
+      case PointKind::mixed_values: return add_heads(point.layer, values[0][position_]);
       case PointKind::attention_out:
         if (unit_ == ResidualUnit::head) return complete(point, row(values));
         return write(fmt::format("{}_attn_out", point.layer), row(values));
       case PointKind::residual_mid: return reach(point, row(values));
       case PointKind::feed_forward_out:
         return write(fmt::format("{}_mlp_out", point.layer), row(values));
-      case PointKind::residual_post:
-        if (point.layer + 1 == gpt_.specification().layers) finish(point, row(values));
-        return;
+      case PointKind::residual_post: return finish(point, row(values));
       default: return;
     }
   }
@@ -156,7 +162,7 @@ class PartsProbe final : public Probe {
   const Transformer& gpt_;
   ResidualUnit unit_;
   std::int64_t position_;
-  const KeptPass* kept_;
+  const RecordedPass* kept_;
   std::vector<std::string> names_;
   Vector vectors_;   // (parts, C)
   Vector stream_;    // (C), the last
@@ -173,12 +179,14 @@ ResidualParts decompose_residual(const Transformer& gpt, std::span<const std::in
   require_sums_to_logits(gpt.specification(), "a sum of residual parts");
   position = position_in_text(position, std::ssize(tokens));
   PartsProbe probe(gpt, unit, position);
-  run_text(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
+  observe_pass(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
   return probe.result();
 }
 
-ResidualParts decompose_residual(const KeptPass& pass, ResidualUnit unit, std::int64_t position) {
-  PartsProbe probe(pass.gpt(), unit, position_in_text(position, pass.positions()), &pass);
+ResidualParts decompose_residual(const RecordedPass& pass, ResidualUnit unit,
+                                 std::int64_t position) {
+  require_sums_to_logits(pass.model().specification(), "a sum of residual parts");
+  PartsProbe probe(pass.model(), unit, position_in_text(position, pass.positions()), &pass);
   pass.replay(probe);
   return probe.result();
 }

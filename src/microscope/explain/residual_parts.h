@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "microscope/traces/kept_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/transformer.h"
 #include "tensor/tensor.h"
 
@@ -39,7 +39,7 @@ ResidualParts decompose_residual(const Transformer& gpt, std::span<const std::in
 
 // The same for a recorded pass with its interventions: what an intervention adds to the stream, or
 // to a sum of heads, is a part of its own, such as "2_resid_mid_edit".
-ResidualParts decompose_residual(const KeptPass& pass, ResidualUnit unit,
+ResidualParts decompose_residual(const RecordedPass& pass, ResidualUnit unit,
                                  std::int64_t position = -1);
 
 }  // namespace heed

@@ -51,18 +51,18 @@ std::vector<CutEdges::Edge> writing_edges(const TextWord& target_word,
   return edges;
 }
 
-WordProbability written_word(const PairPass& pass, const TextWord& word) {
+WordProbability written_word(const RecordedPass& pass, const TextWord& word) {
   WordProbability written{.log = 0, .is_likeliest = true};
   for (std::int64_t t = word.begin; t < word.end; ++t) {
     const std::vector<double> next = pass.next_probabilities(t - 1);
-    const auto token = pass.tokens().target[static_cast<std::size_t>(t)];
+    const auto token = pass.texts().target[static_cast<std::size_t>(t)];
     written.log += std::log(next[static_cast<std::size_t>(token)]);
     written.is_likeliest &= std::ranges::max_element(next) - next.begin() == token;
   }
   return written;
 }
 
-WordProbability written_without(const PairPass& pass, const TextWord& word,
+WordProbability written_without(const RecordedPass& pass, const TextWord& word,
                                 const std::vector<std::int64_t>& source_tokens) {
   const Architecture& architecture = pass.architecture();
   const CutEdges cut{writing_edges(word, source_tokens), CutEdges::Rest::renormalised};
@@ -70,12 +70,13 @@ WordProbability written_without(const PairPass& pass, const TextWord& word,
   for (std::int64_t layer = 0; layer < architecture.decoder().layers; ++layer) {
     interventions.push_back({pattern_point(cross_site, layer), {}, cut});
   }
-  const PairPass edited(pass.model(), pass.tokens(),
-                        std::make_shared<Interventions>(architecture, std::move(interventions)));
+  const RecordedPass edited(
+      pass.model(), pass.texts(),
+      std::make_shared<Interventions>(architecture, std::move(interventions)));
   return written_word(edited, word);
 }
 
-std::vector<WordCut> cut_alignments(const PairPass& pass, const PairWords& words,
+std::vector<WordCut> cut_alignments(const RecordedPass& pass, const PairWords& words,
                                     const scoring::TrueAlignment& truth,
                                     const AlignmentCutOptions& options) {
   for (const scoring::AlignmentLink& link : truth.sure) {

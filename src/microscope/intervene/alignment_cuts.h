@@ -21,10 +21,10 @@ struct WordProbability {
   double log = 0;
   bool is_likeliest = false;  // each of its tokens is the most likely one
 };
-WordProbability written_word(const PairPass& pass, const TextWord& word);
+WordProbability written_word(const RecordedPass& pass, const TextWord& word);
 // The same with the writing edges to these tokens cut in every head of every layer; the rest of a
 // row keeps its sum.
-WordProbability written_without(const PairPass& pass, const TextWord& word,
+WordProbability written_without(const RecordedPass& pass, const TextWord& word,
                                 const std::vector<std::int64_t>& source_tokens);
 
 struct WordCut {
@@ -46,7 +46,7 @@ struct AlignmentCutOptions {
   std::int64_t last_tokens = 1;
   StopFlag stop = nullptr;
 };
-std::vector<WordCut> cut_alignments(const PairPass& pass, const PairWords& words,
+std::vector<WordCut> cut_alignments(const RecordedPass& pass, const PairWords& words,
                                     const scoring::TrueAlignment& truth,
                                     const AlignmentCutOptions& options = {});
 

@@ -82,7 +82,6 @@ HeadsOff heads_that_halve(const StackSpecification& config, double before, std::
 }
 
 void QueryRows::observe(const Point& point, View<const float> values) {
-  if (point.kind != PointKind::pattern) return;
   const View<const float> pattern = values[0];  // (H, T, T)
   for (std::int64_t head = 0; head < heads_; ++head) {
     const auto row = pattern[head][position_].span();

@@ -8,7 +8,7 @@
 #include "microscope/attention/visible_keys.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/transformer.h"
 
 namespace heed {
@@ -406,7 +406,7 @@ Tensor<float> values_at(const Transformer& gpt, const Point& point,
                         std::span<const std::int32_t> tokens) {
   require_point(gpt.specification(), point);
   Capture capture(std::vector<Point>{point});
-  run_text(gpt, tokens, capture);
+  observe_pass(gpt, tokens, capture);
   return capture.take(point);
 }
 

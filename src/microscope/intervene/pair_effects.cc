@@ -125,19 +125,19 @@ GreedyTranslation translate_greedily(const Transformer& model, std::span<const s
   return translation;
 }
 
-std::vector<PairEffect> pair_effects(const PairPass& unedited, const PairPass& edited) {
-  const std::vector<std::int32_t>& target = unedited.tokens().target;
-  require(target == edited.tokens().target, ErrorCode::invalid_argument,
+std::vector<PairEffect> pair_effects(const RecordedPass& unedited, const RecordedPass& edited) {
+  const std::vector<std::int32_t>& target = unedited.texts().target;
+  require(target == edited.texts().target, ErrorCode::invalid_argument,
           "effects are compared on one target, not on two");
   std::vector<PairEffect> effects;
-  for (std::int64_t position = 0; position < unedited.targets(); ++position) {
+  for (std::int64_t position = 0; position < unedited.positions(); ++position) {
     const std::vector<double> before = unedited.next_probabilities(position);
     const std::vector<double> after = edited.next_probabilities(position);
     PairEffect& effect = effects.emplace_back();
     for (std::size_t i = 0; i < before.size(); ++i) {
       effect.moved += std::abs(before[i] - after[i]) / 2;
     }
-    if (position + 1 == unedited.targets()) continue;
+    if (position + 1 == unedited.positions()) continue;
     effect.next = target[static_cast<std::size_t>(position) + 1];
     effect.before = before[static_cast<std::size_t>(*effect.next)];
     effect.after = after[static_cast<std::size_t>(*effect.next)];
@@ -145,17 +145,18 @@ std::vector<PairEffect> pair_effects(const PairPass& unedited, const PairPass& e
   return effects;
 }
 
-TokenInfluence token_influence(const PairPass& pass, PairSide side, std::int64_t position,
+TokenInfluence token_influence(const RecordedPass& pass, PairSide side, std::int64_t position,
                                std::int32_t token) {
-  Texts changed = pass.tokens();
+  Texts changed = pass.texts();
   std::vector<std::int32_t>& text = side == PairSide::source ? changed.source : changed.target;
   require(position >= 0 && position < std::ssize(text), ErrorCode::invalid_argument,
           "position {} does not exist: the {} has positions 0 to {}", position,
           side == PairSide::source ? "source" : "target", text.size() - 1);
   text[static_cast<std::size_t>(position)] = token;
-  const PairPass other(pass.model(), std::move(changed), pass.editor());
-  return {.encoder = row_changes(pass.encoded(), other.encoded()),
-          .decoder = row_changes(pass.decoded(), other.decoded())};
+  const RecordedPass other(pass.model(), std::move(changed), pass.editor());
+  return {.encoder = row_changes(pass.final_rows(StackSite::encoder),
+                                 other.final_rows(StackSite::encoder)),
+          .decoder = row_changes(pass.final_rows(), other.final_rows())};
 }
 
 std::vector<Intervention> causal_encoder(const Architecture& architecture) {

@@ -8,7 +8,7 @@
 
 #include "base/progress.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/traces/pair_pass.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed {
 
@@ -45,7 +45,7 @@ struct PairEffect {
   double after = 0;
 };
 // At every position of the target. The pairs have the same target.
-std::vector<PairEffect> pair_effects(const PairPass& unedited, const PairPass& edited);
+std::vector<PairEffect> pair_effects(const RecordedPass& unedited, const RecordedPass& edited);
 
 // How far each vector at the end of a stack moves when one token becomes another: ‖after − before‖
 // / ‖before‖; exactly 0 where not a bit changes. Without a mask, a token moves all vectors of its
@@ -55,7 +55,7 @@ struct TokenInfluence {
   std::vector<double> encoder;  // (M)
   std::vector<double> decoder;  // (T)
 };
-TokenInfluence token_influence(const PairPass& pass, PairSide side, std::int64_t position,
+TokenInfluence token_influence(const RecordedPass& pass, PairSide side, std::int64_t position,
                                std::int32_t token);
 
 // What gives every layer of the encoder a causal mask, as Interventions take it.

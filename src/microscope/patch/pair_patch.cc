@@ -28,7 +28,7 @@ PatchedPlace place_of(PairPatchPlace place) {
   return {PointKind::cross_mixed_values, StackSite::decoder, true};
 }
 
-double log_probability(const PairPass& pass, std::int64_t position, std::int32_t token) {
+double log_probability(const RecordedPass& pass, std::int64_t position, std::int32_t token) {
   return std::log(pass.next_probabilities(position)[static_cast<std::size_t>(token)]);
 }
 
@@ -39,19 +39,19 @@ Selection selected_cell(const PatchedPlace& place, std::int64_t index) {
 
 }  // namespace
 
-PairPatch patch_pair(const PairPass& clean, const PairPass& corrupted,
+PairPatch patch_pair(const RecordedPass& clean, const RecordedPass& corrupted,
                      const PairPatchRequest& request, const ProgressCallback& progress,
                      StopFlag stop) {
   const Architecture& architecture = clean.architecture();
-  require(clean.sources() == corrupted.sources() && clean.targets() == corrupted.targets(),
+  require(clean.sources() == corrupted.sources() && clean.positions() == corrupted.positions(),
           ErrorCode::invalid_argument,
           "patching needs texts of one length: the sources have {} and {} tokens, the targets {} "
           "and {}",
-          clean.sources(), corrupted.sources(), clean.targets(), corrupted.targets());
+          clean.sources(), corrupted.sources(), clean.positions(), corrupted.positions());
   require(request.token >= 0 && request.token < architecture.decoder().vocabulary_size,
           ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", request.token,
           architecture.decoder().vocabulary_size);
-  const std::int64_t position = request.position == -1 ? clean.targets() - 1 : request.position;
+  const std::int64_t position = request.position == -1 ? clean.positions() - 1 : request.position;
   PairPatch result{.clean = log_probability(clean, position, request.token),
                    .corrupted = log_probability(corrupted, position, request.token),
                    .cells = {}};
@@ -59,8 +59,9 @@ PairPatch patch_pair(const PairPass& clean, const PairPass& corrupted,
   const PatchedPlace place = place_of(request.place);
   const StackSpecification& stack = architecture.of(place.site);
   const bool is_encoder = place.site == StackSite::encoder;
-  const std::int64_t columns = place.is_by_head ? point_shape(stack, place.kind).heads
-                                                : (is_encoder ? clean.sources() : clean.targets());
+  const std::int64_t columns = place.is_by_head
+                                   ? point_shape(stack, place.kind).heads
+                                   : (is_encoder ? clean.sources() : clean.positions());
   std::vector<Point> points;
   for (std::int64_t layer = 0; layer < stack.layers; ++layer) {
     points.push_back({place.kind, layer, place.site});
@@ -75,8 +76,8 @@ PairPatch patch_pair(const PairPass& clean, const PairPass& corrupted,
       require(!stop_requested(stop), ErrorCode::interrupted, "interrupted while patching");
       std::vector<Intervention> one;
       one.push_back({point, selected_cell(place, column), replacement});
-      const PairPass patched(clean.model(), corrupted.tokens(),
-                             std::make_shared<Interventions>(architecture, std::move(one)));
+      const RecordedPass patched(clean.model(), corrupted.texts(),
+                                 std::make_shared<Interventions>(architecture, std::move(one)));
       result.cells.view()(layer, column) =
           static_cast<float>(log_probability(patched, position, request.token));
       if (progress) progress({"patching", layer * columns + column + 1, result.cells.size()});

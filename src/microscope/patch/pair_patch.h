@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "microscope/traces/pair_pass.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed {
 
@@ -34,7 +34,7 @@ struct PairPatch {
 // The pairs have sources and targets of one length. Takes a pass for each cell. Throws
 // Error{invalid_argument} for other lengths, positions and tokens, and Error{interrupted} when
 // stopped.
-PairPatch patch_pair(const PairPass& clean, const PairPass& corrupted,
+PairPatch patch_pair(const RecordedPass& clean, const RecordedPass& corrupted,
                      const PairPatchRequest& request, const ProgressCallback& progress = {},
                      StopFlag stop = nullptr);
 

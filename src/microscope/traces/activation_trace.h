@@ -7,17 +7,25 @@
 #include <vector>
 
 #include "heed/trace.h"
+#include "microscope/traces/point_names.h"
 #include "model/transformer.h"
 
 namespace heed {
 
+// What a trace is of: `batch` sequences of `positions` positions, in one pass or step by step with
+// a cache; or a target, and a source of `sources` positions.
+struct TracedLengths {
+  std::int64_t batch = 1;
+  std::int64_t positions = 0;
+  std::int64_t sources = 0;
+};
+
 class ActivationTrace final : public Probe {
  public:
-  // For `batch` sequences of `positions` positions, in one pass or step by step with a cache.
-  // `more_bytes` of other memory count towards the budget. Throws what trace_prompt throws for its
+  // `more_bytes` of other memory count towards the budget. Throws what trace_texts throws for its
   // request.
-  ActivationTrace(const StackSpecification& config, const TraceRequest& request, std::int64_t batch,
-                  std::int64_t positions, std::int64_t more_bytes = 0);
+  ActivationTrace(const Architecture& architecture, const TraceRequest& request,
+                  const TracedLengths& lengths, std::int64_t more_bytes = 0);
 
   bool wants(const Point& point) const override;
   void observe(const Point& point, View<const float> values) override;
@@ -38,17 +46,23 @@ class ActivationTrace final : public Probe {
     std::vector<std::int64_t> heads{};
     TracedArray array;
   };
-  Kept make(const Point& point, bool gradient) const;
+  Kept make(const Point& point) const;
+  std::int64_t rows(const Point& point) const;
+  std::int64_t keys(const Point& plane) const;
+  const std::vector<std::int64_t>& wanted(const Point& point) const {
+    return has_source_rows(point) ? source_ : target_;
+  }
+  std::int64_t temporary_bytes(const Point& point) const;
   std::int64_t elements(const Kept& kept) const;
   void keep(Kept& kept, View<const float> values) const;
   void keep_planes(Kept& kept, View<const float> values) const;
   Kept* find(std::vector<Kept>& kept, const Point& point);
 
+  const Architecture architecture_;
+  TracedLengths lengths_;
   std::vector<std::int64_t> heads_;
-  std::vector<std::int64_t> positions_;  // wanted, ascending
-  std::int64_t batch_;
-  std::int64_t all_positions_;
-  const StackSpecification config_;
+  std::vector<std::int64_t> target_;  // wanted positions, ascending
+  std::vector<std::int64_t> source_;
   std::vector<Kept> activations_;
   std::vector<Kept> gradients_;
 };
@@ -56,9 +70,13 @@ class ActivationTrace final : public Probe {
 // Whether any point of the request is a gradient.
 bool asks_for_gradients(const TraceRequest& request);
 
-// As in heed/trace.h; `editor` (or null) edits the pass. Throws Error{unsupported} for a gradient
-// before a point where the editor does more than add.
-Trace trace_prompt(const Transformer& gpt, std::span<const std::int32_t> tokens,
+// As in heed/trace.h; `editor` (or null) edits the pass. `tokens` of the result are those of the
+// target. Throws Error{unsupported} for a gradient before a point where the editor does more than
+// add.
+Trace trace_texts(const Transformer& model, Texts texts, const TraceRequest& request,
+                  const GradientTarget& target = {}, Editor* editor = nullptr);
+// Of one text.
+Trace trace_prompt(const Transformer& model, std::span<const std::int32_t> tokens,
                    const TraceRequest& request, const GradientTarget& target = {},
                    Editor* editor = nullptr);
 

@@ -37,8 +37,20 @@ void require_point(const StackSpecification& stack, const Point& point);
 // The same of a model of two stacks, whose points name theirs.
 void require_point(const Architecture& architecture, const Point& point);
 
-// The residual stream before every block (residual_pre), and after the last (residual_post).
-std::vector<Point> stream_points(std::int64_t layers);
+// Of self-attention or cross-attention.
+bool is_scores_point(PointKind kind);
+bool is_pattern_point(PointKind kind);
+bool is_plane_point(PointKind kind);  // either
+Point pattern_of(const Point& plane);
+Point scores_of(const Point& plane);
+
+// Whether the rows of a point are positions of the source: of the encoder, and keys and values of
+// cross-attention.
+bool has_source_rows(const Point& point);
+
+// The residual stream before every block (residual_pre), and after the last (residual_post, or its
+// norm where norms come after their branches); of two stacks, the decoder's.
+std::vector<Point> stream_points(const Architecture& architecture);
 
 // "2_resid_mid_edit": the label of what an intervention at a point adds to the stream.
 std::string edit_label(const Point& point);

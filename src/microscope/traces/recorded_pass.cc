@@ -1,196 +1,298 @@
 #include "microscope/traces/recorded_pass.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "microscope/traces/capture.h"
-#include "model/attention.h"
-#include "model/block.h"
-#include "model/derived_points.h"
-#include "model/head_points.h"
+#include "microscope/traces/point_names.h"
+#include "model/edited_points.h"
 #include "model/input_checks.h"
 
 namespace heed {
 namespace {
 
-// Keeps what attention and feed-forward add to the stream: blocks share the memory of that. Passes
-// every point on to an observer, for which nothing is computed.
-class AddedRows final : public Probe {
- public:
-  AddedRows(View<float> branches, Probe* observer) : branches_(branches), observer_(observer) {}
+constexpr std::int64_t absent_branch = -1;
 
-  bool wants(const Point&) const override { return false; }
-  void observe(const Point& point, View<const float> values) override {
-    if (observer_ != nullptr) observer_->observe(point, values);
-    if (point.kind != PointKind::attention_out && point.kind != PointKind::feed_forward_out) return;
-    const std::int64_t half = point.kind == PointKind::attention_out ? 0 : 1;
-    std::ranges::copy(values.span(), branches_[point.layer][half].data());
+// The branch of a block that adds the values of a point to the stream.
+std::int64_t branch_of(PointKind kind) {
+  switch (kind) {
+    case PointKind::attention_out: return 0;
+    case PointKind::feed_forward_out: return 1;
+    case PointKind::cross_attention_out: return 2;
+    default: return absent_branch;
   }
+}
 
- private:
-  View<float> branches_;
-  Probe* observer_;
-};
+Shape added_shape(const StackSpecification& stack, std::int64_t rows) {
+  const std::int64_t branches = stack.block.cross_attention ? 3 : 2;
+  return {stack.layers, branches, rows, stack.channels};
+}
 
-std::int64_t checked_positions(const Transformer& gpt, std::span<const std::int32_t> tokens,
-                               std::int64_t batch) {
-  require_tokens(tokens);
-  require(batch >= 1 && std::ssize(tokens) % batch == 0, ErrorCode::invalid_argument,
-          "{} tokens are not {} sequences of one length", tokens.size(), batch);
-  const std::int64_t positions = std::ssize(tokens) / batch;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    require_text_fits(gpt.specification(), tokens.subspan(static_cast<std::size_t>(b * positions),
-                                                          static_cast<std::size_t>(positions)));
-  }
-  return positions;
+// The point of the stream after block `layer`, which the next block reads.
+Point stream_after(const StackSpecification& stack, StackSite site, std::int64_t layer) {
+  return {stack.is_post_norm() ? PointKind::normalized_residual_post : PointKind::residual_post,
+          layer, site};
 }
 
 }  // namespace
 
-RecordedPass::RecordedPass(const Transformer& gpt, Batch batch, Probe* observer)
-    : gpt_(gpt),
-      input_(std::move(batch)),
-      batch_(input_.sequences),
-      positions_(checked_positions(gpt, input_.tokens, batch_)),
-      activations_(gpt.specification(), batch_, positions_, Keep::points),
-      branches_(
-          Shape{gpt.specification().layers, 2, batch_ * positions_, gpt.specification().channels}) {
-  AddedRows probe(branches_, observer);
-  gpt_.forward(token_view(), pass(&probe), activations_);
+// Keeps what blocks share memory for or overwrite, and what attention read.
+class RecordedPass::Recorder final : public Probe {
+ public:
+  explicit Recorder(RecordedPass& pass) : pass_(pass), next_(pass.options_.observer) {}
+
+  void tick() override {
+    require(!stop_requested(pass_.options_.stop), ErrorCode::interrupted, "stopped during a pass");
+    if (next_ != nullptr) next_->tick();
+  }
+  bool wants(const Point& point) const override {
+    return is_kept(point) || (next_ != nullptr && next_->wants(point));
+  }
+  void observe(const Point& point, View<const float> values) override {
+    if (next_ != nullptr && next_->wants(point)) next_->observe(point, values);
+    if (!is_kept(point)) return;
+    const std::size_t at = pass_.index(point.site);
+    if (const std::int64_t branch = branch_of(point.kind); branch != absent_branch) {
+      Tensor<float>& added = pass_.buffers_.stacks[at].added;
+      copy_elements(values, added.view()[point.layer][branch].data());
+    } else {
+      Tensor<float> stream(Shape{values.extent(0) * values.extent(1), values.extent(2)});
+      copy_elements(values, stream.data());
+      pass_.stacks_[at].streams.insert_or_assign(point.layer, std::move(stream));
+    }
+  }
+
+  bool wants_attention_at(const Point& pattern) const override {
+    return pass_.keeps_points() || (next_ != nullptr && next_->wants_attention_at(pattern));
+  }
+  void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
+                            View<const float> log_sum_exp) override {
+    if (next_ != nullptr && next_->wants_attention_at(pattern)) {
+      next_->observe_attention_at(pattern, input, log_sum_exp);
+    }
+    if (!pass_.keeps_points()) return;
+    OfStack& stack = pass_.stacks_[pass_.index(pattern.site)];
+    Attended kept{input, log_sum_exp};
+    if (input.position_bias.present()) {
+      const View<const float> bias = input.position_bias.values;
+      if (!stack.bias.present()) {
+        stack.bias = Tensor<float>(bias.shape());
+        copy_elements(bias, stack.bias.data());
+      }
+      kept.input.position_bias.values = stack.bias.view();
+    }
+    (is_cross_point(pattern.kind) ? stack.cross : stack.self).push_back(kept);
+  }
+
+ private:
+  bool is_kept(const Point& point) const {
+    if (!pass_.keeps_points()) return false;
+    if (branch_of(point.kind) != absent_branch) return true;
+    const StackSpecification& stack = pass_.architecture().of(point.site);
+    if (point != stream_after(stack, point.site, point.layer)) return false;
+    return point.layer + 1 < stack.layers
+               ? pass_.edits({PointKind::residual_pre, point.layer + 1, point.site})
+               : !stack.final_norm && pass_.edits({PointKind::unembedding_in, -1, point.site});
+  }
+
+  RecordedPass& pass_;
+  Probe* next_;
+};
+
+void require_texts_fit(const Architecture& architecture, const Texts& texts) {
+  if (architecture.is_encoder_decoder()) {
+    require_text_fits(architecture.encoder(), texts.source, "the source");
+    return require_text_fits(architecture.decoder(), texts.target, "the target");
+  }
+  require(texts.source.empty(), ErrorCode::invalid_argument,
+          "a source of {} tokens: a model of one stack reads one text", texts.source.size());
+  require_text_fits(architecture.decoder(), texts.target);
+}
+
+std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
+  if (position == -1) position = positions - 1;
+  require(position >= 0 && position < positions, ErrorCode::invalid_argument,
+          "position {} is not in a text of {} tokens", position, positions);
+  return position;
+}
+
+RecordedPass::RecordedPass(const Transformer& model, Texts texts, std::shared_ptr<Editor> editor,
+                           RecordOptions options)
+    : model_(model),
+      texts_(std::move(texts)),
+      given_(std::move(editor)),
+      editor_(model.editor(), given_.get()),
+      options_(std::move(options)),
+      buffers_(std::move(options_.reused)) {
+  const std::int64_t count = sequences(), tokens = std::ssize(texts_.target);
+  require(count >= 1 && (tokens == 0 || tokens % count == 0), ErrorCode::invalid_argument,
+          "{} tokens are not {} sequences of one length", tokens, count);
+  require(count == 1 || !architecture().is_encoder_decoder(), ErrorCode::unsupported,
+          "a recorded batch of {} pairs: expected one", count);
+  if (count == 1) {
+    require_texts_fit(architecture(), texts_);
+  } else {
+    const auto length = tokens / count;
+    require_texts_fit(architecture(),
+                      {texts_.source, {texts_.target.begin(), texts_.target.begin() + length}});
+  }
+  if (architecture().is_encoder_decoder()) stacks_.push_back({.site = StackSite::encoder});
+  stacks_.push_back(
+      {.site = architecture().is_encoder_decoder() ? StackSite::decoder : StackSite::only});
+  make_buffers();
+  run();
+}
+
+void RecordedPass::make_buffers() {
+  const bool is_reused = buffers_.stacks.size() == stacks_.size();
+  if (!is_reused) buffers_ = {};
+  buffers_.stacks.resize(stacks_.size());
+  for (const OfStack& stack : stacks_) {
+    const StackSpecification& config = architecture().of(stack.site);
+    RecordedBuffers::OfStack& buffers = buffers_.stacks[index(stack.site)];
+    const std::int64_t length = positions(stack.site), rows = sequences() * length;
+    const std::int64_t memory_rows = config.block.cross_attention ? sources() : 0;
+    const Shape added = keeps_points() ? added_shape(config, rows) : Shape{0};
+    const std::int64_t bytes =
+        StackActivations::bytes_needed(config, sequences(), length, options_.keep, memory_rows);
+    const bool fits =
+        buffers.activations != nullptr && buffers.activations->keep() == options_.keep &&
+        buffers.activations->batch() == sequences() && buffers.activations->positions() == length &&
+        static_cast<std::int64_t>(buffers.activations->bytes()) == bytes &&
+        buffers.added.shape() == added;
+    if (fits) continue;
+    buffers = {};
+    buffers.activations =
+        std::make_unique<StackActivations>(config, sequences(), length, options_.keep, memory_rows);
+    if (keeps_points()) buffers.added = Tensor<float>(added);
+  }
+}
+
+void RecordedPass::run() {
+  Recorder recorder(*this);
+  Probe* const probe = keeps_points() || options_.stop != nullptr ? &recorder : options_.observer;
+  const StackSite last = stacks_.back().site;
+  const Pass target = pass(probe, last);
+  if (last == StackSite::only) return model_.forward(token_view(last), target, activations(last));
+  const Pass source = pass(probe, StackSite::encoder);
+  model_.forward({token_view(StackSite::encoder), source, activations(StackSite::encoder)},
+                 {token_view(last), target, activations(last)});
+}
+
+std::int64_t RecordedPass::bytes_needed(const Architecture& architecture, std::int64_t positions,
+                                        std::int64_t sources) {
+  const auto of_stack = [](const StackSpecification& stack, std::int64_t rows,
+                           std::int64_t memory_rows) {
+    return StackActivations::bytes_needed(stack, 1, rows, Keep::every_block, memory_rows) +
+           added_shape(stack, rows).size() * static_cast<std::int64_t>(sizeof(float));
+  };
+  if (!architecture.is_encoder_decoder()) return of_stack(architecture.decoder(), positions, 0);
+  return of_stack(architecture.encoder(), sources, 0) +
+         of_stack(architecture.decoder(), positions, sources);
 }
 
 std::int64_t RecordedPass::bytes() const {
-  return static_cast<std::int64_t>(activations_.bytes() + branches_.span().size_bytes());
-}
-
-Pass RecordedPass::pass(Probe* probe) const {
-  return {.sequences = {batch_, positions_}, .token_types = input_.token_types, .probe = probe};
-}
-
-View<float> RecordedPass::rows(View<float> all) const {
-  return all.reshape({batch_, positions_, all.extent(1)});
-}
-
-View<float> RecordedPass::stored(const Point& point) const {
-  if (!has_point(gpt_.specification(), point.kind)) return {};
-  if (point.kind == PointKind::unembedding_in) return rows(activations_.unembedding_in());
-  return point.layer >= 0 ? stored_in_block(point) : View<float>{};
-}
-
-View<float> RecordedPass::stored_in_block(const Point& point) const {
-  const BlockActivations& block = activations_.block(point.layer);
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
-  const auto branch = [&](std::int64_t half) {
-    const View<const float> added = branches_.view()[point.layer][half];
-    return rows({const_cast<float*>(added.data()), added.shape()});
-  };
-  const auto projected = [&] {
-    return split_heads(attention, batch_, block.attention.query_key_value);
-  };
-  switch (point.kind) {
-    case PointKind::residual_pre: return rows(block.residual_pre);
-    case PointKind::query: return projected().query;
-    case PointKind::key: return projected().key;
-    case PointKind::value: return projected().value;
-    case PointKind::mixed_values:
-      return block.attention.mixed_values.reshape(
-          {batch_, positions_, attention.query_heads, attention.head_size});
-    case PointKind::attention_out: return branch(0);
-    case PointKind::residual_mid: return rows(block.residual_mid);
-    case PointKind::neurons_pre: return rows(block.feed_forward.pre);
-    case PointKind::neurons_linear: return rows(block.feed_forward.linear);
-    case PointKind::feed_forward_out: return branch(1);
-    case PointKind::residual_post: return rows(block.residual_post);
-    case PointKind::normalized_residual_post: return rows(block.output);
-    default: return {};
+  std::size_t bytes = 0;
+  for (const RecordedBuffers::OfStack& stack : buffers_.stacks) {
+    bytes += stack.activations->bytes() + stack.added.span().size_bytes();
   }
+  for (const OfStack& stack : stacks_) {
+    for (const auto& [layer, stream] : stack.streams) bytes += stream.span().size_bytes();
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
-Tensor<float> RecordedPass::computed(const Point& point) const {
-  check(!is_plane(point.kind), "scores and patterns are computed tile by tile");
-  if (point.kind == PointKind::neurons_post) return neurons_post(point.layer);
-  Capture capture(std::vector<Point>{point});
-  replay(point, capture);
-  return capture.take(point);
+View<const std::int32_t> RecordedPass::token_view(StackSite site) const {
+  const std::vector<std::int32_t>& tokens =
+      site == StackSite::encoder ? texts_.source : texts_.target;
+  return {tokens.data(), {sequences(), positions(site)}};
 }
 
-void RecordedPass::replay(const Point& point, Probe& probe) const {
-  const Stack stack = gpt_.stack();
-  const StackSpecification& config = gpt_.specification();
-  const Pass shown = pass(&probe);
-  if (point.layer < 0) {
-    observe_embedding(
-        shown, {.tokens = token_view(),
-                .token_table = stack.parameters.token_embedding,
-                .position_table = stack.sinusoids.present() ? stack.sinusoids
-                                                            : stack.parameters.position_embedding,
-                .token_scale = config.embedding_scale});
-    if (config.final_norm) {
-      observe_norm(shown, -1, final_norm_points, activations_.last_residual(),
-                   activations_.final_norm_saved());
-    }
-    return observe_logits(shown, stack.parameters.unembedding, activations_.unembedding_in());
-  }
-  const BlockActivations& block = activations_.block(point.layer);
-  const RotaryRows none;
-  const LayerPass at = gpt_.layer_pass(point.layer, shown, none);
-  observe_head_inputs(at, block.residual_pre);
-  const bool after = config.is_post_norm();
-  observe_norm(shown, point.layer, norm_1_points, after ? block.residual_mid : block.residual_pre,
-               block.norm_1_saved);
-  if (after) {
-    observe_norm(shown, point.layer, norm_of_sum_points, block.residual_post, block.norm_2_saved);
-  } else {
-    observe_norm(shown, point.layer, norm_2_points, feed_forward_stream(config, block),
-                 block.norm_2_saved);
-  }
-  if (at.attention().changes_query_and_key()) {
-    const kernels::AttentionInput<float> input = attention_input(point.layer);
-    probe.observe({PointKind::rotated_query, point.layer}, input.query);
-    probe.observe({PointKind::rotated_key, point.layer}, input.key);
-  }
-  observe_head_results(at, block.attention.mixed_values);
+Pass RecordedPass::pass(Probe* probe, StackSite site) const {
+  return {.sequences = {sequences(), positions(site)},
+          .token_types = options_.token_types,
+          .site = site,
+          .probe = probe,
+          .editor = editor_.get()};
 }
 
-kernels::AttentionInput<float> RecordedPass::attention_input(std::int64_t layer) const {
-  const RotaryRows none;
-  const Pass unobserved = pass(nullptr);
-  return saved_attention_input(gpt_.layer_pass(layer, unobserved, none),
-                               activations_.block(layer).attention);
+Tensor<float> RecordedPass::logits(std::int64_t begin, std::int64_t end) const {
+  Tensor<float> logits(Shape{end - begin, architecture().decoder().vocabulary_size});
+  model_.project(final_rows().slice(0, begin, end), logits, positions());
+  return logits;
+}
+
+Tensor<float> RecordedPass::logits() const {
+  const std::int64_t vocabulary = architecture().decoder().vocabulary_size;
+  Tensor<float> logits(Shape{sequences(), positions(), vocabulary});
+  model_.project(final_rows(), logits.view().reshape({sequences() * positions(), vocabulary}),
+                 positions());
+  return logits;
+}
+
+std::vector<double> RecordedPass::next_probabilities(std::int64_t position) const {
+  require(position >= 0 && position < positions(), ErrorCode::invalid_argument,
+          "position {} is not in a target of {} tokens", position, positions());
+  return probabilities_of(logits(position, position + 1).span());
+}
+
+const RecordedPass::Attended& RecordedPass::attended(AttentionSite site, std::int64_t layer) const {
+  const OfStack& stack = stacks_[index(site.stack)];
+  const std::vector<Attended>& kept = site.kind == AttentionKind::cross ? stack.cross : stack.self;
+  check(layer >= 0 && layer < std::ssize(kept), "attention of a layer that was recorded");
+  return kept[static_cast<std::size_t>(layer)];
 }
 
 void RecordedPass::attention_tile(const Point& point, const kernels::AttentionTile& tile,
                                   View<float> out) const {
-  check(is_plane(point.kind), "a point of queries by keys");
-  const kernels::AttentionInput<float> input = attention_input(point.layer);
-  if (point.kind == PointKind::scores) {
-    kernels::attention_scores_tile(input, tile, out);
+  check(is_plane_point(point.kind), "a point of queries by keys");
+  const Attended& attention = attended(site_of_pattern(pattern_of(point)), point.layer);
+  if (is_scores_point(point.kind)) {
+    kernels::attention_scores_tile(attention.input, tile, out);
   } else {
-    kernels::attention_pattern_tile(input, activations_.block(point.layer).attention.log_sum_exp,
-                                    tile, out);
+    kernels::attention_pattern_tile(attention.input, attention.log_sum_exp, tile, out);
   }
 }
 
-Tensor<float> RecordedPass::neurons_post(std::int64_t layer) const {
-  const FeedForwardSpecification& feed_forward = gpt_.specification().block.feed_forward;
-  const FeedForwardActivations& saved = activations_.block(layer).feed_forward;
-  Tensor<float> post(Shape{batch_, positions_, feed_forward.width});
-  const View<float> out = post.view().reshape(saved.pre.shape());
-  if (feed_forward.gated) {
-    kernels::gated_activation_forward(saved.pre, saved.linear, feed_forward.activation, out);
+Tensor<float> RecordedPass::plane(const Point& point, std::int64_t head) const {
+  const AttentionSite site = site_of_pattern(pattern_of(point));
+  const Attended& attention = attended(site, point.layer);
+  const AttentionPoints& points =
+      site.kind == AttentionKind::cross ? cross_attention_points : self_attention_points;
+  const Pass used = pass(nullptr, site.stack);
+  Tensor<float> plane(Shape{queries(site), keys(site)});
+  if (is_scores_point(point.kind)) {
+    scores_plane(used, point.layer, points, attention.input, 0, head, plane);
   } else {
-    kernels::activation_forward(saved.pre, feed_forward.activation, out);
+    pattern_plane(used, point.layer, points, attention.input, attention.log_sum_exp, 0, head,
+                  plane);
   }
-  return post;
+  return plane;
 }
 
-Tensor<float> RecordedPass::logits() const {
-  Tensor<float> logits(Shape{batch_, positions_, gpt_.specification().vocabulary_size});
-  gpt_.project(activations_.unembedding_in(),
-               logits.view().reshape({batch_ * positions_, gpt_.specification().vocabulary_size}),
-               positions_);
-  return logits;
+bool RecordedPass::edits_pattern(AttentionSite site, std::int64_t layer, std::int64_t head) const {
+  const Point pattern = pattern_point(site, layer);
+  return edits_head(pattern, head) || edits_head(scores_of(pattern), head);
+}
+
+void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe) {
+  RecordedPass(model, {.source = {}, .target = {tokens.begin(), tokens.end()}}, {},
+               {.keep = Keep::one_block, .observer = &probe});
+}
+
+std::vector<double> probabilities_of(std::span<const float> logits) {
+  const double largest = *std::ranges::max_element(logits);
+  std::vector<double> probabilities;
+  probabilities.reserve(logits.size());
+  double sum = 0;
+  for (const float logit : logits) {
+    probabilities.push_back(std::exp(logit - largest));
+    sum += probabilities.back();
+  }
+  for (double& probability : probabilities) probability /= sum;
+  return probabilities;
 }
 
 }  // namespace heed

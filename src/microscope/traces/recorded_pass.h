@@ -1,63 +1,193 @@
-// A pass over a batch whose every point can be read afterwards. What the pass computed stays where
-// the pass wrote it, and is borrowed; the rest (norms, scores, pattern, neurons after the
-// activation, the stream head by head) follows from it, and is computed when it is asked for, in
-// the arithmetic of the pass.
+// A pass over one text, a source and a target, or a batch of texts, of which any point can be read
+// later. What the pass computed stays where the pass wrote it, and is borrowed; the rest (norms,
+// scores, pattern, the stream head by head) follows from it, in the arithmetic of the pass.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
+#include "base/progress.h"
+#include "heed/trace.h"
+#include "model/attention_site.h"
+#include "model/editor.h"
 #include "model/transformer.h"
 #include "tensor/tensor.h"
 
 namespace heed {
 
+// As many texts as the model has stacks, each of at least one token and of no more than its
+// context holds. Throws Error{invalid_argument}.
+void require_texts_fit(const Architecture& architecture, const Texts& texts);
+
+// `position`, or the last one for −1. Throws Error{invalid_argument} for one outside the text.
+std::int64_t position_in_text(std::int64_t position, std::int64_t positions);
+
+// Memory of an earlier pass, reused for one of the same size: allocating and touching new memory
+// takes a good part of the time of a pass.
+struct RecordedBuffers {
+  struct OfStack {
+    std::unique_ptr<StackActivations> activations;
+    Tensor<float> added;  // (L, branches, N, C): what each branch of a block added to the stream
+  };
+  std::vector<OfStack> stacks;
+};
+
+struct RecordOptions {
+  // With every_block or points, every point can be read; otherwise only the ends of the stacks,
+  // besides what `observer` sees. backward() needs every_block or residuals.
+  Keep keep = Keep::every_block;
+  std::int64_t sequences = 1;               // B, of one length: the target is then (B, T)
+  std::vector<std::int32_t> token_types{};  // as Pass::token_types
+  Probe* observer = nullptr;                // of the pass while it runs
+  StopFlag stop = nullptr;
+  RecordedBuffers reused{};
+};
+
 class RecordedPass {
  public:
-  struct Batch {
-    std::vector<std::int32_t> tokens;         // (B, T)
-    std::vector<std::int32_t> token_types{};  // (B, T), as Pass::token_types; or none
-    std::int64_t sequences = 1;               // B
-  };
-
-  // Runs the model; `observer` (or null) is told of its points. Borrows the model. Throws
-  // Error{invalid_argument} for no tokens, unknown ids and more than the context.
-  RecordedPass(const Transformer& gpt, Batch batch, Probe* observer = nullptr);
+  // Runs the model, edited by `editor` (or null). Borrows the model. Throws what require_texts_fit
+  // throws, and Error{interrupted} when stopped.
+  RecordedPass(const Transformer& model, Texts texts, std::shared_ptr<Editor> editor = {},
+               RecordOptions options = {});
   RecordedPass(const RecordedPass&) = delete;
   RecordedPass& operator=(const RecordedPass&) = delete;
 
-  std::int64_t batch() const { return batch_; }
-  std::int64_t positions() const { return positions_; }
+  // Bytes of a pass that keeps every block, over texts of these lengths.
+  static std::int64_t bytes_needed(const Architecture& architecture, std::int64_t positions,
+                                   std::int64_t sources = 0);
   std::int64_t bytes() const;
+
+  const Transformer& model() const { return model_; }
+  const Architecture& architecture() const { return model_.architecture(); }
+  const Texts& texts() const { return texts_; }
+  std::span<const std::int32_t> tokens() const { return texts_.target; }              // (B, T)
+  std::int64_t sequences() const { return options_.sequences; }                       // B
+  std::int64_t positions() const { return std::ssize(texts_.target) / sequences(); }  // T
+  std::int64_t sources() const { return std::ssize(texts_.source); }                  // M
+  std::int64_t positions(StackSite site) const {
+    return site == StackSite::encoder ? sources() : positions();
+  }
+  std::int64_t queries(AttentionSite site) const { return positions(site.stack); }
+  std::int64_t keys(AttentionSite site) const {
+    return site.kind == AttentionKind::cross ? sources() : positions(site.stack);
+  }
+  const StackActivations& activations(StackSite site = StackSite::only) const {
+    return *of(site).activations;
+  }
+
+  // (N, C): the end of a stack: what the unembedding reads or, of an encoder, the decoder.
+  View<const float> final_rows(StackSite site = StackSite::only) const {
+    return activations(site).unembedding_in();
+  }
+  // Logits (end − begin, V) at positions [begin, end) of the target of one sequence.
+  Tensor<float> logits(std::int64_t begin, std::int64_t end) const;
+  Tensor<float> logits() const;  // (B, T, V)
+  // Of every token after position t of the target, (V). Throws Error{invalid_argument}.
+  std::vector<double> next_probabilities(std::int64_t position) const;
 
   // The values of a point, shaped as listed at PointKind, where they are in memory; else absent.
   View<float> stored(const Point& point) const;
-  // The same of any other point that the model has, but scores and patterns.
+  // Its rows (N, C). Throws for a point that is not stored, or has heads.
+  View<const float> rows(const Point& point) const;
+  // The values of any point that the model has.
   Tensor<float> computed(const Point& point) const;
 
-  // A rectangle of one head's scores or pattern, (queries, keys).
+  // Shows a probe the points that it wants, in the order of the pass.
+  void replay(Probe& probe) const;
+  // The same for one layer of a stack.
+  void replay_layer(std::int64_t layer, Probe& probe, StackSite site = StackSite::only) const;
+
+  // The operands of attention, and its log-sum-exp (B, H, T).
+  const kernels::AttentionInput<float>& attention_input(AttentionSite site,
+                                                        std::int64_t layer) const {
+    return attended(site, layer).input;
+  }
+  View<const float> log_sum_exp(AttentionSite site, std::int64_t layer) const {
+    return attended(site, layer).log_sum_exp;
+  }
+  // A rectangle of one head's scores or pattern, (queries, keys), as if no editor changed them.
   void attention_tile(const Point& point, const kernels::AttentionTile& tile,
                       View<float> out) const;
+  // One head's scores or pattern, (queries, keys), as the pass used them.
+  Tensor<float> plane(const Point& point, std::int64_t head) const;
 
-  Tensor<float> logits() const;  // (B, T, V)
+  // Whether an editor changed scores or pattern of a head, which then do not follow from query,
+  // key and log-sum-exp.
+  bool edits_pattern(AttentionSite site, std::int64_t layer, std::int64_t head) const;
+  // Whether an editor changed this point, or this head of it.
+  bool edits(const Point& point) const {
+    return editor_.get() != nullptr && editor_.get()->edits(point);
+  }
+  bool edits_head(const Point& point, std::int64_t head) const {
+    return edits(point) && editor_.get()->edits_head(point, head);
+  }
+  const std::shared_ptr<Editor>& editor() const { return given_; }  // beside the model's own
+
+  // Shows the probe the gradients, at the points that it wants, of logits of the target or of the
+  // mean loss of its next tokens. Throws Error{invalid_argument} for a batch, and positions and
+  // tokens that do not exist; Error{unsupported} for a gradient before a point where the editor
+  // does more than add, and for a loss of a model that does not predict the next token.
+  void backward(const GradientTarget& target, Probe& probe) const;
+
+  // Moves the memory out; no other function may be called afterwards.
+  RecordedBuffers take_buffers() { return std::move(buffers_); }
 
  private:
-  Pass pass(Probe* probe) const;
-  View<const std::int32_t> token_view() const {
-    return {input_.tokens.data(), {batch_, positions_}};
-  }
-  View<float> rows(View<float> all) const;
-  View<float> stored_in_block(const Point& point) const;
-  void replay(const Point& point, Probe& probe) const;
-  kernels::AttentionInput<float> attention_input(std::int64_t layer) const;
-  Tensor<float> neurons_post(std::int64_t layer) const;
+  struct Attended {
+    kernels::AttentionInput<float> input;
+    View<const float> log_sum_exp;
+  };
+  // Beside the buffers, what one stack needs to be read.
+  struct OfStack {
+    StackSite site = StackSite::only;
+    std::vector<Attended> self;   // by layer
+    std::vector<Attended> cross;  // by layer; empty without cross-attention
+    Tensor<float> bias;           // of positions, which `self` borrows
+    // By layer, (N, C): the stream after it, where an edit changed it before the next block read
+    // it from the same memory.
+    std::map<std::int64_t, Tensor<float>> streams;
+  };
+  class Recorder;
 
-  const Transformer& gpt_;
-  Batch input_;
-  std::int64_t batch_;
-  std::int64_t positions_;
-  StackActivations activations_;
-  Tensor<float> branches_;  // (L, 2, N, C): what attention and feed-forward added to the stream
+  bool keeps_points() const {
+    return options_.keep == Keep::every_block || options_.keep == Keep::points;
+  }
+  std::size_t index(StackSite site) const {
+    return site == StackSite::encoder ? 0 : buffers_.stacks.size() - 1;
+  }
+  const RecordedBuffers::OfStack& of(StackSite site) const { return buffers_.stacks[index(site)]; }
+  const Attended& attended(AttentionSite site, std::int64_t layer) const;
+  void make_buffers();
+  void run();
+  View<const std::int32_t> token_view(StackSite site) const;
+  Pass pass(Probe* probe, StackSite site) const;
+  View<float> shaped(View<float> rows, StackSite site) const;
+  View<float> stored_in_block(const Point& point) const;
+  void replay_embedding(Probe& probe, StackSite site) const;
+  void replay_end(Probe& probe, StackSite site) const;
+  void compute_neurons_post(const Point& point, Probe& probe) const;
+
+  const Transformer& model_;
+  Texts texts_;
+  std::shared_ptr<Editor> given_;
+  EditorOfPass editor_;  // of the model and the one that was given
+  RecordOptions options_;
+  RecordedBuffers buffers_;
+  std::vector<OfStack> stacks_;
 };
+
+// An editor that outlives the pass, or null.
+inline std::shared_ptr<Editor> borrowed_editor(Editor* editor) {
+  return {std::shared_ptr<void>(), editor};
+}
+
+// Shows a probe every point of a pass over one text, and keeps nothing. Throws as RecordedPass.
+void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe);
+
+// softmax of a row of logits, in double.
+std::vector<double> probabilities_of(std::span<const float> logits);
 
 }  // namespace heed

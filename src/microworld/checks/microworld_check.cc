@@ -89,7 +89,6 @@ class AdjectiveProbe final : public Probe {
   bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
 
   void observe(const Point& point, View<const float> values) override {
-    if (point.kind != PointKind::pattern) return;
     for (std::size_t b = 0; b < batch_->windows.size(); ++b) {
       const Window& window = batch_->windows[b];
       for (const MarkedStory::Noun& noun : window.story->nouns) {

@@ -105,7 +105,7 @@ class PairExamination {
     for (std::int64_t i = 0; i < options.pairs; ++i) {
       microworld::bilingual::Pair told = world.pair(i);
       MarkedPair marked = mark_pair(told, model.architecture(), tokenizers);
-      require_pair_fits(model.architecture(), marked.tokens);
+      require_texts_fit(model.architecture(), marked.tokens);
       pairs_.push_back({std::move(told), std::move(marked)});
     }
   }
@@ -149,8 +149,8 @@ class PairExamination {
     found.translation = tokenizers_.target->decode(greedy.tokens, {.special_tokens = false});
     found.is_grammatical =
         microworld::bilingual::read_pair(told.english.text, found.translation).has_value();
-    const PairPass pass(model_, pair.tokens);
-    PairAttention attention(pass);
+    const RecordedPass pass(model_, pair.tokens);
+    RecordedAttention attention(pass);
     found.heads = head_alignments(pass, attention, pair.words(), pair.truth, WordRow::written);
     found.diagonal = diagonal_counts(pair);
     if (index < options_.cut_pairs) {

@@ -7,7 +7,7 @@
 
 #include "base/progress.h"
 #include "microscope/attention/pair_statistics.h"
-#include "microscope/traces/pair_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "microworld/bilingual/bilingual.h"
 #include "scoring/alignment_error.h"
 #include "tokenizer/tokenizer.h"

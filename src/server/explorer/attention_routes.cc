@@ -48,12 +48,13 @@ Reply thumbnails(State& state, const Request& request) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (std::int64_t head = 0; head < config.heads(); ++head) {
       require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
-      const Tensor<float> small = trace.attention->region({.layer = layer,
-                                                           .head = head,
-                                                           .query_end = trace.positions(),
-                                                           .key_end = trace.positions(),
-                                                           .pool = pool,
-                                                           .pooling = pooling});
+      const Tensor<float> small =
+          trace.attention->region(only_site, {.layer = layer,
+                                              .head = head,
+                                              .query_end = trace.positions(),
+                                              .key_end = trace.positions(),
+                                              .pool = pool,
+                                              .pooling = pooling});
       std::ranges::copy(small.span(), all.view()[layer][head].data());
     }
   }
@@ -83,20 +84,20 @@ Reply region(State& state, const Request& request) {
         cells(std::min(wanted.query_begin, most), std::min(wanted.query_end, most), wanted.pool) *
         cells(std::min(wanted.key_begin, most), std::min(wanted.key_end, most), wanted.pool));
   }
-  return array_reply(request, trace.attention->region(wanted), "attention");
+  return array_reply(request, trace.attention->region(only_site, wanted), "attention");
 }
 
 Reply tile(State& state, const Request& request) {
   StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
   return array_reply(request,
-                     trace.attention->tile({.layer = path.layer,
-                                            .head = path.head,
-                                            .level = request.integer_in_path("level"),
-                                            .row = request.integer_in_path("row"),
-                                            .column = request.integer_in_path("column"),
-                                            .values = values_of(request),
-                                            .pooling = pooling_of(request)}),
+                     trace.attention->tile(only_site, {.layer = path.layer,
+                                                       .head = path.head,
+                                                       .level = request.integer_in_path("level"),
+                                                       .row = request.integer_in_path("row"),
+                                                       .column = request.integer_in_path("column"),
+                                                       .values = values_of(request),
+                                                       .pooling = pooling_of(request)}),
                      "tile");
 }
 
@@ -129,12 +130,12 @@ Reply row(State& state, const Request& request) {
   const std::int64_t query = checked_position(request.integer_in_path("query"), trace);
   if (asks_for_words(request)) return words_row(request, trace, path.layer, path.head, query);
   return weights_reply(request, trace,
-                       trace.attention->region({.layer = path.layer,
-                                                .head = path.head,
-                                                .query_begin = query,
-                                                .query_end = query + 1,
-                                                .key_end = trace.positions(),
-                                                .values = values_of(request)}),
+                       trace.attention->region(only_site, {.layer = path.layer,
+                                                           .head = path.head,
+                                                           .query_begin = query,
+                                                           .query_end = query + 1,
+                                                           .key_end = trace.positions(),
+                                                           .values = values_of(request)}),
                        "row");
 }
 
@@ -144,24 +145,24 @@ Reply column(State& state, const Request& request) {
   const std::int64_t key = checked_position(request.integer_in_path("key"), trace);
   if (asks_for_words(request)) return words_column(request, trace, path.layer, path.head, key);
   return weights_reply(request, trace,
-                       trace.attention->region({.layer = path.layer,
-                                                .head = path.head,
-                                                .query_end = trace.positions(),
-                                                .key_begin = key,
-                                                .key_end = key + 1,
-                                                .values = values_of(request)}),
+                       trace.attention->region(only_site, {.layer = path.layer,
+                                                           .head = path.head,
+                                                           .query_end = trace.positions(),
+                                                           .key_begin = key,
+                                                           .key_end = key + 1,
+                                                           .values = values_of(request)}),
                        "column");
 }
 
 // The row of a head's pattern if an intervention changed it; otherwise empty.
 Tensor<float> edited_shares(StoredTrace& trace, std::int64_t layer, std::int64_t head,
                             std::int64_t position) {
-  if (!trace.pass->edits_pattern(layer, head)) return {};
-  return trace.attention->region({.layer = layer,
-                                  .head = head,
-                                  .query_begin = position,
-                                  .query_end = position + 1,
-                                  .key_end = trace.positions()});
+  if (!trace.pass->edits_pattern(only_site, layer, head)) return {};
+  return trace.attention->region(only_site, {.layer = layer,
+                                             .head = head,
+                                             .query_begin = position,
+                                             .query_end = position + 1,
+                                             .key_end = trace.positions()});
 }
 
 Reply walk(State& state, const Request& request) {

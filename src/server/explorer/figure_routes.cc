@@ -55,6 +55,7 @@ Figure attention_figure(StoredTrace& trace, const Request& request) {
                                      trace.positions(), largest_map));
   }
   const Tensor<float> pattern = trace.attention->region(
+      only_site,
       {.layer = layer, .head = head, .query_end = trace.positions(), .key_end = trace.positions()});
   return draw_heat_map(
       {.values = pattern,

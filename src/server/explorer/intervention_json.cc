@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/text_pass.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 #include "server/explorer/intervention_fields.h"
 #include "server/explorer/recorded_values.h"
@@ -73,7 +73,7 @@ class Reader {
     require_point(config_, selected.point);
     const auto replay = [&source = source_, trace](Probe& probe) {
       if (trace != nullptr) return trace->pass->replay(probe);
-      run_text(source.gpt, source.tokens, probe);
+      observe_pass(source.gpt, source.tokens, probe);
     };
     const Point point = selected.point;
     add(std::move(selected), SetZero{});

@@ -148,7 +148,7 @@ Reply pair_weights(const Request& request, PairState& state, const StoredPair& p
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return weights[i]; });
   order.resize(std::min(top, order.size()));
-  const Texts& tokens = pair.pass->tokens();
+  const Texts& tokens = pair.pass->texts();
   OrderedJson list = OrderedJson::array();
   for (const std::size_t i : order) {
     OrderedJson entry{{places.words.empty() ? "position" : "word", i},

@@ -13,7 +13,7 @@ namespace {
 
 // ?position= of the target, −1 being the last.
 std::int64_t target_position(const Request& request, const StoredPair& pair) {
-  const std::int64_t positions = pair.pass->targets();
+  const std::int64_t positions = pair.pass->positions();
   const std::int64_t position = request.integer("position", -1);
   require(position >= -positions && position < positions, ErrorCode::invalid_argument,
           "position {} does not exist: the target has positions 0 to {}, or from the end from -1 "
@@ -28,8 +28,8 @@ Reply pair_predictions(PairState& state, const Request& request) {
   const std::int64_t top = bounded(request, "top", 10, 1, 1 << 20);
   const std::vector<double> probabilities = pair.pass->next_probabilities(position);
   OrderedJson actual = nullptr;
-  if (position + 1 < pair.pass->targets()) {
-    const std::int32_t next = pair.pass->tokens().target[static_cast<std::size_t>(position) + 1];
+  if (position + 1 < pair.pass->positions()) {
+    const std::int32_t next = pair.pass->texts().target[static_cast<std::size_t>(position) + 1];
     actual = {{"token", pair_token_json(*state.model, PairSide::target, next)},
               {"probability", json_number(probabilities[static_cast<std::size_t>(next)])}};
   }
@@ -40,16 +40,15 @@ Reply pair_predictions(PairState& state, const Request& request) {
 
 Reply pair_lens(PairState& state, const Request& request) {
   const StoredPair& pair = pair_of(state, request);
-  const PairLensOptions options{.position = target_position(request, pair),
-                                .top = bounded(request, "top", 5, 1, 1000)};
-  return json_reply(
-      {{"position", options.position},
-       {"rows", pair_lens_json(*state.model, look_through_decoder(*pair.pass, options))}});
+  const std::int64_t position = target_position(request, pair);
+  const LogitLens lens = look_through_layers(
+      *pair.pass, {.top = bounded(request, "top", 5, 1, 1000), .positions = {position}});
+  return json_reply({{"position", position}, {"rows", pair_lens_json(*state.model, lens)}});
 }
 
 Reply pair_effect(PairState& state, const Request& request) {
   const StoredPair& pair = pair_of(state, request);
-  const PairPass unedited(*state.model->model, pair.pass->tokens());
+  const RecordedPass unedited(*state.model->model, pair.pass->texts());
   return json_reply(
       {{"positions", pair_effects_json(*state.model, pair_effects(unedited, *pair.pass))}});
 }
@@ -75,7 +74,7 @@ Reply pair_influence(PairState& state, const Request& request) {
   const StoredPair& pair = pair_of(state, request);
   const std::string name = one_of(request, "side", {"source", "target"});
   const PairSide side = name == "source" ? PairSide::source : PairSide::target;
-  const Texts& tokens = pair.pass->tokens();
+  const Texts& tokens = pair.pass->texts();
   const std::vector<std::int32_t>& text = side == PairSide::source ? tokens.source : tokens.target;
   const std::int64_t position = bounded(request, "position", 0, 0, std::ssize(text) - 1);
   const std::int64_t vocabulary = (side == PairSide::source ? state.model->architecture().encoder()
@@ -100,7 +99,7 @@ Reply pair_translation(PairState& state, const Request& request) {
   const std::int64_t context = state.model->architecture().decoder().context;
   GreedyOptions options{.longest = fields.integer("longest", 1, context).value_or(context),
                         .stop = request.stop};
-  const std::vector<std::int32_t>& source = pair.pass->tokens().source;
+  const std::vector<std::int32_t>& source = pair.pass->texts().source;
   const Transformer& model = *state.model->model;
   OrderedJson without =
       greedy_translation_json(*state.model, translate_greedily(model, source, options));
@@ -130,7 +129,7 @@ Reply pair_beams(PairState& state, const Request& request) {
   options.max_length =
       fields.integer("longest", 1, most_steps).value_or(std::min<std::int64_t>(64, most_steps));
   return json_reply(searched_beams_json(
-      *state.model, search_beams(*state.model, pair.pass->tokens().source, options)));
+      *state.model, search_beams(*state.model, pair.pass->texts().source, options)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "microscope/intervene/pair_intervention_text.h"
+#include "microscope/traces/point_names.h"
 #include "server/explorer/intervention_fields.h"
 #include "server/explorer/recorded_values.h"
 
@@ -151,12 +152,12 @@ class PairReader {
 
   void swap() {
     fields_.expect_only({"kind", "point", "positions", "from"});
-    const PairPass& other = *source_.pairs.use(fields_.required_string("from")).pass;
-    require(std::ssize(other.tokens().source) == std::ssize(source_.tokens.source) &&
-                std::ssize(other.tokens().target) == std::ssize(source_.tokens.target),
+    const RecordedPass& other = *source_.pairs.use(fields_.required_string("from")).pass;
+    require(std::ssize(other.texts().source) == std::ssize(source_.tokens.source) &&
+                std::ssize(other.texts().target) == std::ssize(source_.tokens.target),
             ErrorCode::invalid_argument,
             "the other pair has {} and {} tokens, these texts {} and {}: swaps need as many",
-            other.sources(), other.targets(), source_.tokens.source.size(),
+            other.sources(), other.positions(), source_.tokens.source.size(),
             source_.tokens.target.size());
     const auto replay = [&other](Probe& probe) { other.replay(probe); };
     for (const InterventionPoint& selected : selected_points()) {

@@ -2,7 +2,7 @@
 #include "server/explorer/pair_routes.h"
 
 #include "base/error.h"
-#include "microscope/traces/pair_trace.h"
+#include "microscope/traces/activation_trace.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/pair_interventions.h"
 #include "server/explorer/state.h"
@@ -22,7 +22,7 @@ std::vector<std::int32_t> source_tokens(const PairModel& model, const Fields& fi
   if (fields.has("source")) return model.encode_source(fields.required_string("source"));
   require(base != nullptr, ErrorCode::invalid_argument,
           "the request has none of \"source\", \"source_tokens\" and \"base\"");
-  return base->pass->tokens().source;
+  return base->pass->texts().source;
 }
 
 PairTexts texts_of(const PairModel& model, const Fields& fields, const StoredPair* base,
@@ -37,7 +37,7 @@ PairTexts texts_of(const PairModel& model, const Fields& fields, const StoredPai
   } else if (fields.has("target")) {
     target = model.encode_target(fields.required_string("target"));
   } else if (base != nullptr && !fields.has("source") && !fields.has("source_tokens")) {
-    return {.tokens = base->pass->tokens(), .is_translation = base->is_translation};
+    return {.tokens = base->pass->texts(), .is_translation = base->is_translation};
   } else {
     return translated_pair(model, std::move(source), stop);
   }
@@ -53,7 +53,7 @@ PairStore::NewPair read_pair(PairState& state, const Request& request) {
   const auto base_id = fields.string("base");
   const StoredPair* const base = base_id ? &state.pairs.use(*base_id) : nullptr;
   PairStore::NewPair wanted{.texts = texts_of(*state.model, fields, base, request.stop)};
-  require_pair_fits(state.model->architecture(), wanted.texts.tokens);
+  require_texts_fit(state.model->architecture(), wanted.texts.tokens);
   if (base != nullptr) wanted.base = base->id;
   if (fields.has("interventions")) {
     const Json& list = fields.required_list("interventions");
@@ -97,14 +97,17 @@ Reply drop_pair(PairState& state, const Request& request) {
 Reply take_pair_array(PairState& state, const Request& request) {
   const StoredPair& pair = pair_of(state, request);
   const std::string& point = request.in_path("point");
-  require(point.find('*') == std::string::npos, ErrorCode::invalid_argument,
-          "'{}' is not a single point", point.substr(0, 80));
-  const Trace trace =
-      trace_pair(*pair.pass, {.points = {.points = {point},
-                                         .layers = index_list(request, "layers"),
-                                         .heads = index_list(request, "heads"),
-                                         .positions = index_list(request, "positions")},
-                              .source_positions = index_list(request, "source_positions")});
+  require(point.find('*') == std::string::npos && !asks_for_gradients({.points = {point}}),
+          ErrorCode::invalid_argument, "'{}' is not a single point", point.substr(0, 80));
+  const TraceRequest wanted{.points = {point},
+                            .layers = index_list(request, "layers"),
+                            .heads = index_list(request, "heads"),
+                            .positions = index_list(request, "positions"),
+                            .source_positions = index_list(request, "source_positions")};
+  ActivationTrace taken(pair.pass->architecture(), wanted,
+                        {.positions = pair.pass->positions(), .sources = pair.pass->sources()});
+  pair.pass->replay(taken);
+  const Trace trace = taken.take();
   require(trace.arrays.size() == 1, ErrorCode::invalid_argument,
           "'{}' is a point of {} layers: name one, such as {}", point.substr(0, 80),
           trace.arrays.size(), trace.arrays.front().name);

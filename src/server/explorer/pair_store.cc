@@ -29,9 +29,11 @@ OrderedJson kinds_json(const StoredPair& pair) {
 
 StoredPair& PairStore::add(const PairModel& model, NewPair wanted) {
   const Texts& tokens = wanted.texts.tokens;
-  require_pair_fits(model.architecture(), tokens);
-  const std::int64_t needed = PairPass::bytes_needed(
-      model.architecture(), std::ssize(tokens.source), std::ssize(tokens.target));
+  require_texts_fit(model.architecture(), tokens);
+  const std::int64_t sources = std::ssize(tokens.source), targets = std::ssize(tokens.target);
+  const std::int64_t needed =
+      RecordedPass::bytes_needed(model.architecture(), targets, sources) +
+      RecordedAttention::bytes_needed(model.architecture(), targets, sources);
   if (needed > budget_.limit()) {
     throw HttpError(413, fmt::format("a pair of {} and {} tokens needs {}, more than the {} that "
                                      "traces may take: shorten the texts, or start with more: "
@@ -49,10 +51,10 @@ StoredPair& PairStore::add(const PairModel& model, NewPair wanted) {
                   .base = std::move(wanted.base),
                   .memory = std::move(wanted.held)};
   const auto begin = std::chrono::steady_clock::now();
-  pair.pass = std::make_unique<PairPass>(*model.model, std::move(wanted.texts.tokens),
-                                         std::move(wanted.editor));
+  pair.pass = std::make_unique<RecordedPass>(*model.model, std::move(wanted.texts.tokens),
+                                             std::move(wanted.editor));
   pair.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  pair.attention = std::make_unique<PairAttention>(*pair.pass);
+  pair.attention = std::make_unique<RecordedAttention>(*pair.pass);
   return pairs_.add(std::move(pair));
 }
 
@@ -65,7 +67,7 @@ void PairStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t
 }
 
 std::string pair_text(const PairModel& model, const StoredPair& pair) {
-  const Texts& tokens = pair.pass->tokens();
+  const Texts& tokens = pair.pass->texts();
   OrderedJson target = pair_text_json(model, PairSide::target, tokens.target);
   target["is_translation"] = pair.is_translation;
   const OrderedJson document{

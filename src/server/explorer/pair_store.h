@@ -17,8 +17,8 @@ namespace heed::server {
 
 struct StoredPair {
   std::string id;
-  std::unique_ptr<PairPass> pass;
-  std::unique_ptr<PairAttention> attention;
+  std::unique_ptr<RecordedPass> pass;
+  std::unique_ptr<RecordedAttention> attention;
   std::vector<TextWord> source_words;
   std::vector<TextWord> target_words;
   bool is_translation = false;

@@ -115,7 +115,7 @@ Reply take_array(State& state, const Request& request) {
                             .layers = index_list(request, "layers"),
                             .heads = index_list(request, "heads"),
                             .positions = index_list(request, "positions")};
-  ActivationTrace taken(trace.specification(), wanted, 1, trace.positions());
+  ActivationTrace taken(trace.pass->architecture(), wanted, {.positions = trace.positions()});
   trace.pass->replay(taken);
   const Trace arrays = taken.take();
   require(arrays.arrays.size() == 1, ErrorCode::invalid_argument,

@@ -5,13 +5,15 @@
 
 #include "base/error.h"
 #include "engine/views/token_json.h"
+#include "model/input_checks.h"
 #include "server/exchange.h"
 #include "server/explorer/model_json.h"
 
 namespace heed::server {
 std::int64_t TraceStore::bytes_needed(const StackSpecification& config, std::int64_t positions) {
-  return KeptPass::bytes_needed(config, positions) +
-         LazyAttention::bytes_needed(config, config.layers, positions);
+  const Architecture architecture{.stacks = {config}};
+  return RecordedPass::bytes_needed(architecture, positions) +
+         RecordedAttention::bytes_needed(architecture, positions);
 }
 
 void TraceStore::require_room(const StackSpecification& config, std::int64_t positions) const {
@@ -27,6 +29,7 @@ void TraceStore::require_room(const StackSpecification& config, std::int64_t pos
 const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
   const Transformer& gpt = wanted.source.model->gpt;
   const auto positions = static_cast<std::int64_t>(wanted.tokens.size());
+  require_sums_to_logits(gpt.specification(), "a trace of a text");
   require_room(gpt.specification(), positions);
   const std::int64_t needed = bytes_needed(gpt.specification(), positions);
   if (spare_.memory.bytes() == 0 && !budget_.has_room(needed) && !traces_.empty() &&
@@ -47,10 +50,11 @@ const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
                     .pass_memory = std::move(reused.memory),
                     .held = std::move(wanted.held)};
   const auto begin = std::chrono::steady_clock::now();
-  trace.pass = std::make_unique<KeptPass>(gpt, std::move(wanted.tokens), std::move(wanted.editor),
-                                          std::move(reused.buffers), stop);
+  trace.pass = std::make_unique<RecordedPass>(
+      gpt, Texts{.source = {}, .target = std::move(wanted.tokens)}, std::move(wanted.editor),
+      RecordOptions{.stop = stop, .reused = std::move(reused.buffers)});
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  trace.attention = std::make_unique<KeptAttention>(*trace.pass);
+  trace.attention = std::make_unique<RecordedAttention>(*trace.pass);
   trace.units = text_units(trace.model(), trace.pass->tokens());
   return traces_.add(std::move(trace));
 }
@@ -119,7 +123,7 @@ std::string trace_text(const StoredTrace& trace) {
       {"model", std::move(source)},
       {"layers", trace.specification().layers},
       {"heads", trace.specification().heads()},
-      {"levels", trace.attention->levels()},
+      {"levels", trace.attention->levels(only_site)},
       {"dimensions", dimensions_json(trace.specification())}};
   return with_member(document, "interventions", trace.interventions.text);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "microscope/attention/kept_attention.h"
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"
 #include "server/explorer/intervention_fields.h"
@@ -19,8 +19,8 @@ namespace heed::server {
 struct StoredTrace {
   std::string id;
   ChosenModel source;
-  std::unique_ptr<KeptPass> pass;
-  std::unique_ptr<KeptAttention> attention;
+  std::unique_ptr<RecordedPass> pass;
+  std::unique_ptr<RecordedAttention> attention;
   RequestedList interventions{};
   std::string base;    // id of the trace whose tokens it uses; empty: none
   double seconds = 0;  // duration of the pass
@@ -77,7 +77,7 @@ class TraceStore {
  private:
   // Buffers of a dropped trace, for the next one of the same size.
   struct Spare {
-    KeptPass::Buffers buffers{};
+    RecordedBuffers buffers{};
     MemoryBudget::Share memory{};
   };
   void drop(StoredTrace trace);

@@ -20,11 +20,11 @@ void require_sums(const Request& request) {
 
 std::vector<float> row_by_words(StoredTrace& trace, std::int64_t layer, std::int64_t head,
                                 std::int64_t query) {
-  const Tensor<float> row = trace.attention->region({.layer = layer,
-                                                     .head = head,
-                                                     .query_begin = query,
-                                                     .query_end = query + 1,
-                                                     .key_end = trace.positions()});
+  const Tensor<float> row = trace.attention->region(only_site, {.layer = layer,
+                                                                .head = head,
+                                                                .query_begin = query,
+                                                                .query_end = query + 1,
+                                                                .key_end = trace.positions()});
   return by_unit(trace.units, row.span());
 }
 
@@ -91,11 +91,11 @@ Reply words_column(const Request& request, StoredTrace& trace, std::int64_t laye
   require_sums(request);
   const TextWord& attended = unit_at(trace.units, key);
   require_sendable(trace.positions() * (attended.end - attended.begin));
-  const Tensor<float> columns = trace.attention->region({.layer = layer,
-                                                         .head = head,
-                                                         .query_end = trace.positions(),
-                                                         .key_begin = attended.begin,
-                                                         .key_end = attended.end});
+  const Tensor<float> columns = trace.attention->region(only_site, {.layer = layer,
+                                                                    .head = head,
+                                                                    .query_end = trace.positions(),
+                                                                    .key_begin = attended.begin,
+                                                                    .key_end = attended.end});
   std::vector<float> weights;
   for (const TextWord& unit : trace.units) {
     const auto row = columns.view()[unit.last()].span();

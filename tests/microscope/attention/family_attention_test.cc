@@ -7,11 +7,11 @@
 
 #include "microscope/attention/head_scan.h"
 #include "microscope/attention/induction.h"
-#include "microscope/attention/kept_attention.h"
 #include "microscope/attention/lazy_attention.h"
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/attention/word_walk.h"
 #include "microscope/families.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 
 namespace heed {
 namespace {
@@ -57,12 +57,12 @@ TEST_P(FamilyAttention, RegionsAreThoseOfThePass) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
     gpt.parameters().prepare(format);
     const Capture capture = planes();
-    const KeptPass pass(gpt, tokens);
-    KeptAttention kept(pass);
+    const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+    RecordedAttention kept(pass);
     for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
       LazyAttention lazy(stack(), {layer}, positions);
-      lazy.observe_attention(layer, pass.attention_input(layer),
-                             pass.activations().block(layer).attention.log_sum_exp);
+      lazy.observe_attention(layer, pass.attention_input(only_site, layer),
+                             pass.log_sum_exp(only_site, layer));
       for (std::int64_t head = 0; head < stack().heads(); ++head) {
         for (const auto& [values, kind] : {std::pair{AttentionValues::pattern, PointKind::pattern},
                                            std::pair{AttentionValues::scores, PointKind::scores}}) {
@@ -74,7 +74,8 @@ TEST_P(FamilyAttention, RegionsAreThoseOfThePass) {
                                        .key_end = 66,
                                        .values = values};
           const View<const float> expected = capture.at({kind, layer}).view()[0][head];
-          const Tensor<float> of_lazy = lazy.region(region), of_kept = kept.region(region);
+          const Tensor<float> of_lazy = lazy.region(region),
+                              of_kept = kept.region(only_site, region);
           for (std::int64_t t = 5; t < positions; ++t) {
             for (std::int64_t s = 2; s < 66; ++s) {
               const float wanted = expected(t, s), found = of_lazy.view()(t - 5, s - 2);
@@ -97,17 +98,17 @@ TEST_P(FamilyAttention, RegionsAreThoseOfThePass) {
 // Means of scores leave out what is masked, and are −∞ where all is.
 TEST_P(FamilyAttention, CellsPoolWhatIsVisible) {
   const Capture capture = planes();
-  const KeptPass pass(gpt, tokens);
-  KeptAttention kept(pass);
+  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+  RecordedAttention kept(pass);
   constexpr std::int64_t pool = 8;
   for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
     const View<const float> scores = capture.at({PointKind::scores, layer}).view()[0][3];
-    const Tensor<float> cells = kept.region({.layer = layer,
-                                             .head = 3,
-                                             .query_end = positions,
-                                             .key_end = positions,
-                                             .pool = pool,
-                                             .values = AttentionValues::scores});
+    const Tensor<float> cells = kept.region(only_site, {.layer = layer,
+                                                        .head = 3,
+                                                        .query_end = positions,
+                                                        .key_end = positions,
+                                                        .pool = pool,
+                                                        .values = AttentionValues::scores});
     for (std::int64_t i = 0; i < cells.shape()[0]; ++i) {
       for (std::int64_t j = 0; j < cells.shape()[1]; ++j) {
         double sum = 0;
@@ -131,11 +132,11 @@ TEST_P(FamilyAttention, CellsPoolWhatIsVisible) {
 }
 
 TEST_P(FamilyAttention, ListsOfPositionsLeaveOutWhatIsMasked) {
-  const KeptPass pass(gpt, tokens);
+  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
   const std::int64_t layer = stack().layers - 1;
   LazyAttention lazy(stack(), {layer}, positions);
-  lazy.observe_attention(layer, pass.attention_input(layer),
-                         pass.activations().block(layer).attention.log_sum_exp);
+  lazy.observe_attention(layer, pass.attention_input(only_site, layer),
+                         pass.log_sum_exp(only_site, layer));
   const std::int64_t window = stack().block.attention.window(layer);
   const auto attended = lazy.most_attended(layer, 1, 40, 1000);
   EXPECT_EQ(std::ssize(attended), window > 0 ? window : 41);
@@ -180,11 +181,11 @@ TEST_P(FamilyAttention, GrowsStepByStep) {
 // Keys are kept once for all the heads that share them.
 TEST(LazyAttention, KeepsSharedKeysOnce) {
   StackSpecification stack = testing::toy_llama(96);
-  const std::int64_t shared = LazyAttention::bytes_needed(stack, 2, 96);
+  const std::int64_t shared = LazyAttention::bytes_needed(stack.block.attention, 96, 96);
   stack.block.attention.key_value_heads = stack.block.attention.query_heads;
-  const std::int64_t own = LazyAttention::bytes_needed(stack, 2, 96);
+  const std::int64_t own = LazyAttention::bytes_needed(stack.block.attention, 96, 96);
   const std::int64_t heads = 2;  // that no longer have keys
-  EXPECT_EQ(own - shared, 2 * 96 * heads * stack.head_size() * std::int64_t{sizeof(float)});
+  EXPECT_EQ(own - shared, 96 * heads * stack.head_size() * std::int64_t{sizeof(float)});
 }
 
 // Sums over tiles and over the whole pattern, in f32, of up to 70 terms.

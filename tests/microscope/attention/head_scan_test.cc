@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 #include "support/small_model.h"
 
 namespace heed {

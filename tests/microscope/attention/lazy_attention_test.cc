@@ -9,8 +9,8 @@
 #include "base/random.h"
 #include "generate/random_gpt.h"
 #include "kernels/kernels.h"
-#include "microscope/attention/attention_pyramid.h"
-#include "microscope/traces/trace.h"
+#include "microscope/attention/recorded_attention.h"
+#include "microscope/traces/capture.h"
 #include "model/cache.h"
 #include "support/small_model.h"
 
@@ -279,7 +279,7 @@ TEST(AttentionPyramid, EveryTileOfEveryLevelIsThePooledPattern) {
   EXPECT_FALSE(pyramid.ready(6));
   pyramid.build_in_background();
   for (std::int64_t level = pyramid.levels() - 1; level >= 0; --level) {
-    const std::int64_t last = pyramid.tiles(level) - 1;
+    const std::int64_t last = pyramid.tiles(level).rows - 1;
     for (const std::int64_t row : {std::int64_t{0}, last}) {
       const std::int64_t side = AttentionPyramid::tile_size << level;
       for (const Pooling pooling : {Pooling::mean, Pooling::max}) {

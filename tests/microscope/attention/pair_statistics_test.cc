@@ -57,8 +57,8 @@ TEST(PairStatistics, NameHabitsThatTheKindHas) {
 
 TEST(PairStatistics, OfEveryHead) {
   const Transformer model = toy_translator();
-  const PairPass pass(model, toy_pair());
-  PairAttention attention(pass);
+  const RecordedPass pass(model, toy_pair());
+  RecordedAttention attention(pass);
   EXPECT_EQ(pair_statistics(pass, attention, encoder_site).size(), 12U);
   const auto cross = pair_statistics(pass, attention, cross_site);
   ASSERT_EQ(cross.size(), 8U);
@@ -66,7 +66,7 @@ TEST(PairStatistics, OfEveryHead) {
   EXPECT_EQ(cross[6].head, 2);
   double first = 0;
   for (std::int64_t t = 0; t < 5; ++t) {
-    first += pass.attention(cross_site).row(1, 2, t).front() / 5;
+    first += RecordedAttention(pass).layer(cross_site, 1).row(1, 2, t).front() / 5;
   }
   EXPECT_NEAR(cross[6].first, first, 1e-6);
 }
@@ -74,8 +74,8 @@ TEST(PairStatistics, OfEveryHead) {
 // Against a truth made of what one head attends to most: that head makes no error.
 TEST(PairStatistics, AHeadAlignsWhatItAttendsTo) {
   const Transformer model = toy_translator();
-  const PairPass pass(model, toy_pair());
-  PairAttention attention(pass);
+  const RecordedPass pass(model, toy_pair());
+  RecordedAttention attention(pass);
   const std::vector<TextWord> source{{"a", 0, 2}, {"b", 2, 3}, {"c", 3, 6}, {"", 6, 7}};
   const std::vector<TextWord> target{{"", 0, 1}, {"x", 1, 3}, {"y", 3, 4}, {"z", 4, 5}};
   const PairWords words{source, target};

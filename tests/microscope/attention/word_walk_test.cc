@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 #include "support/small_model.h"
 
 namespace heed {

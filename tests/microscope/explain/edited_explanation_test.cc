@@ -13,6 +13,7 @@
 #include "microscope/explain/residual_parts.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/activation_trace.h"
+#include "microscope/traces/capture.h"
 
 namespace heed {
 namespace {
@@ -29,8 +30,8 @@ std::vector<Point> editable_points(const StackSpecification& config) {
 
 class EditedExplanation : public ::testing::Test {
  protected:
-  KeptPass pass_with(std::vector<Intervention> interventions) const {
-    return {gpt, tokens,
+  RecordedPass pass_with(std::vector<Intervention> interventions) const {
+    return {gpt, Texts{.source = {}, .target = tokens},
             std::make_shared<Interventions>(gpt.specification(), std::move(interventions))};
   }
   double value_of(const Attribution& attribution, const std::string& name) const {
@@ -57,7 +58,7 @@ void expect_sum(const Attribution& attribution, double logit, const std::string&
 
 TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
   for (const Point& point : editable_points(gpt.specification())) {
-    const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
+    const RecordedPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const std::int64_t position : {8, 16}) {
       const Tensor<float> logits = pass.logits(position, position + 1);
       for (const AttributionUnit unit : units) {
@@ -70,7 +71,7 @@ TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
 
 TEST_F(EditedExplanation, SeveralChangesStillSum) {
   const std::vector<float> vector(32, 0.25F);
-  const KeptPass pass =
+  const RecordedPass pass =
       pass_with({{{PointKind::pattern, 1}, {.heads = {2}}, CutEdges{{{16, 3}, {8, 1}}}},
                  {{PointKind::residual_post, 0}, {}, AddVector{vector}},
                  {{PointKind::residual_pre, 1}, {.first_position = 4}, AddVector{vector}},
@@ -92,7 +93,7 @@ TEST_F(EditedExplanation, SeveralChangesStillSum) {
 TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
   std::vector<float> vector(32);
   for (std::size_t c = 0; c < vector.size(); ++c) vector[c] = 0.1F * static_cast<float>(c % 7);
-  const KeptPass pass = pass_with({{{PointKind::residual_mid, 1}, {}, AddVector{vector}}});
+  const RecordedPass pass = pass_with({{{PointKind::residual_mid, 1}, {}, AddVector{vector}}});
   Capture capture({Point{PointKind::final_scale}});
   pass.replay(capture);
   const double scale = capture.at({PointKind::final_scale}).view()(0, 16, 0);
@@ -103,7 +104,7 @@ TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
 }
 
 TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
-  const KeptPass pass = pass_with({{{PointKind::mixed_values, 1}, {.heads = {2}}, SetZero{}}});
+  const RecordedPass pass = pass_with({{{PointKind::mixed_values, 1}, {.heads = {2}}, SetZero{}}});
   const Attribution found = attribute_logit(pass, question, AttributionUnit::source);
   EXPECT_EQ(value_of(found, "L1H2"), 0);
   for (const AttributionTerm& term : found.terms) {
@@ -116,7 +117,7 @@ TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
 
 TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
   for (const Point& point : editable_points(gpt.specification())) {
-    const KeptPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
+    const RecordedPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
       const ResidualParts parts = decompose_residual(pass, unit, 8);
       std::vector<float> sum(parts.stream.size());
@@ -164,14 +165,14 @@ TEST_F(EditedExplanation, GradientsStopAtEditedInputsOfHeads) {
 
 // An edited result of a head is a part of its own, and what the head itself wrote stays.
 TEST_F(EditedExplanation, AnEditedResultIsAPartOfItsOwn) {
-  const KeptPass pass = pass_with({{{PointKind::head_results, 1}, {.heads = {2}}, SetZero{}}});
+  const RecordedPass pass = pass_with({{{PointKind::head_results, 1}, {.heads = {2}}, SetZero{}}});
   const Attribution found = attribute_logit(pass, question, AttributionUnit::head);
   EXPECT_NEAR(value_of(found, "1_result_edit"), -value_of(found, "L1H2"), 1e-5);
 }
 
 // Without anything to change, a pass that was kept is explained as any other.
 TEST_F(EditedExplanation, NothingChangedNothingAdded) {
-  const KeptPass pass = pass_with({});
+  const RecordedPass pass = pass_with({});
   for (const AttributionUnit unit : units) {
     const Attribution kept = attribute_logit(pass, question, unit);
     const Attribution read = attribute_logit(gpt, tokens, question, unit);

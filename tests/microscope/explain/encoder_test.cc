@@ -24,9 +24,8 @@
 #include "microscope/patch/patch.h"
 #include "microscope/patch/patch_estimate.h"
 #include "microscope/traces/activation_trace.h"
-#include "microscope/traces/kept_pass.h"
-#include "microscope/traces/text_pass.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
+#include "microscope/traces/recorded_pass.h"
 #include "microworld/checks/evidence_check.h"
 #include "microworld/checks/microworld_check.h"
 #include "model/comparison.h"
@@ -50,9 +49,9 @@ const std::vector<std::int32_t> tokens{5, 17, 42, 8, 33, 60, 12};
 TEST(EncoderObserved, ShowsAttentionInBothDirections) {
   const Transformer gpt = bert();
   LazyAttention lazy(gpt.specification(), {}, std::ssize(tokens));
-  run_text(gpt, tokens, lazy);
+  observe_pass(gpt, tokens, lazy);
   testing::RecordingProbe probe;
-  run_text(gpt, tokens, probe);
+  observe_pass(gpt, tokens, probe);
   const auto& pattern = probe.records["blocks.1.attn.hook_pattern"].values;  // (1, H, T, T)
   double later = 0;
   for (std::int64_t head = 0; head < 4; ++head) {
@@ -142,7 +141,11 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
       {"patching", [&] { patch_sweep(gpt, patch); }},
       {"patching", [&] { estimate_sweep(gpt, patch); }},
       {"variants of a text", [&] { Variants variants(gpt, base, {1}); }},
-      {"a pass kept for questions", [&] { KeptPass pass(gpt, tokens); }},
+      {"a sum of residual parts",
+       [&] {
+         decompose_residual(RecordedPass(gpt, {.source = {}, .target = tokens}),
+                            ResidualUnit::component, -1);
+       }},
       {"the gradient of the loss of a text",
        [&] { trace_prompt(gpt, tokens, {.points = {"blocks.0.hook_resid_pre_grad"}}); }},
       {"the microworld's check", [&] { check_microworld(gpt, *tokenizer, {}); }},

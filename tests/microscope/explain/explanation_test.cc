@@ -10,7 +10,7 @@
 #include "microscope/explain/logit_lens.h"
 #include "microscope/explain/residual_parts.h"
 #include "microscope/explain/weight_processing.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 
 namespace heed {
 namespace {

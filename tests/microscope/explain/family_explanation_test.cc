@@ -20,7 +20,7 @@
 #include "microscope/families.h"
 #include "microscope/intervene/head_effects.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 
 namespace heed {
 namespace {
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyExplanation,
 // Terms are exact products of float activations, each of which has an error of about 2^-24 of the
 // stream's length: 1e-5 of logits of a few units leaves a factor of a hundred.
 TEST_P(FamilyExplanation, AttributionsSumToTheLogit) {
-  const KeptPass pass(gpt, tokens);
+  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
   for (const AttributionUnit unit : {AttributionUnit::component, AttributionUnit::head,
                                      AttributionUnit::neuron, AttributionUnit::source}) {
     for (const std::int64_t position : {0, 8, 16}) {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "generate/random_gpt.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 
 namespace heed {
 namespace {

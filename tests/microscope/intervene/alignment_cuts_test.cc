@@ -15,7 +15,7 @@ using testing::toy_translator;
 
 TEST(AlignmentCuts, AreTheProbabilitiesWithTheseEdgesCut) {
   const Transformer model = toy_translator();
-  const PairPass pass(model, toy_pair());
+  const RecordedPass pass(model, toy_pair());
   const std::vector<TextWord> source{{"a", 0, 2}, {"b", 2, 3}, {"c", 3, 6}, {"", 6, 7}};
   const std::vector<TextWord> target{{"", 0, 1}, {"x", 1, 3}, {"y", 3, 4}, {"z", 4, 5}};
   // "z" has four tokens of the source, and only two others: it is left out.
@@ -32,9 +32,9 @@ TEST(AlignmentCuts, AreTheProbabilitiesWithTheseEdgesCut) {
     interventions.push_back(
         {each.point, each.where, CutEdges{edges.edges, CutEdges::Rest::renormalised}});
   }
-  const PairPass cut(model, toy_pair(),
-                     std::make_shared<Interventions>(model.architecture(), interventions));
-  const auto log_probability = [](const PairPass& each) {
+  const RecordedPass cut(model, toy_pair(),
+                         std::make_shared<Interventions>(model.architecture(), interventions));
+  const auto log_probability = [](const RecordedPass& each) {
     return std::log(each.next_probabilities(0)[7]) + std::log(each.next_probabilities(1)[19]);
   };
   EXPECT_NEAR(cuts[0].before, log_probability(pass), 1e-9);

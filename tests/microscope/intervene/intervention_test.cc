@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "generate/random_gpt.h"
 #include "microscope/intervene/intervention_text.h"
-#include "microscope/traces/trace.h"
+#include "microscope/traces/capture.h"
 #include "model/transformer.h"
 
 namespace heed {

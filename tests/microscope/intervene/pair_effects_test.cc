@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/expect_error.h"
-#include "microscope/attention/pair_attention.h"
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/intervene/pair_intervention_text.h"
 #include "microscope/patch/pair_patch.h"
 #include "microscope/toy_pairs.h"
@@ -25,7 +25,7 @@ using testing::ToyPairShape;
 class PairEffects : public ::testing::TestWithParam<ToyPairShape> {
  protected:
   Transformer model_ = toy_translator(GetParam());
-  PairPass pass_{model_, toy_pair()};
+  RecordedPass pass_{model_, toy_pair()};
 
   std::shared_ptr<Interventions> editor(std::vector<Intervention> interventions) const {
     return std::make_shared<Interventions>(model_.architecture(), std::move(interventions));
@@ -44,10 +44,10 @@ TEST_P(PairEffects, LaterSourceTokensMoveEarlierOnesAndLaterTargetTokensDoNot) {
   const TokenInfluence of_source = token_influence(pass_, PairSide::source, 5, 9);
   for (const double change : of_source.encoder) EXPECT_GT(change, 1e-4);
   for (const double change : of_source.decoder) EXPECT_GT(change, 1e-6);
-  for (std::int64_t position = 1; position < pass_.targets(); ++position) {
+  for (std::int64_t position = 1; position < pass_.positions(); ++position) {
     const TokenInfluence of_target = token_influence(pass_, PairSide::target, position, 9);
     for (const double change : of_target.encoder) EXPECT_EQ(change, 0);
-    for (std::int64_t t = 0; t < pass_.targets(); ++t) {
+    for (std::int64_t t = 0; t < pass_.positions(); ++t) {
       const double change = of_target.decoder[static_cast<std::size_t>(t)];
       if (t < position) {
         EXPECT_EQ(change, 0) << position << " " << t;
@@ -64,9 +64,11 @@ TEST_P(PairEffects, AnEncoderThatHidesTheFutureIsCausal) {
   Architecture causal = toy_pair_architecture(GetParam());
   causal.stacks[0].block.attention.mask.kind = MaskKind::causal;
   const Transformer other = toy_translator(causal);
-  const PairPass masked(model_, toy_pair(), editor(causal_encoder(model_.architecture())));
-  const PairPass expected(other, toy_pair());
-  EXPECT_LE(testing::relative_error(masked.encoded().span(), expected.encoded().span()), 1e-5);
+  const RecordedPass masked(model_, toy_pair(), editor(causal_encoder(model_.architecture())));
+  const RecordedPass expected(other, toy_pair());
+  EXPECT_LE(testing::relative_error(masked.final_rows(StackSite::encoder).span(),
+                                    expected.final_rows(StackSite::encoder).span()),
+            1e-5);
   const TokenInfluence influence = token_influence(masked, PairSide::source, 5, 9);
   for (std::size_t t = 0; t < 5; ++t) EXPECT_EQ(influence.encoder[t], 0);
   EXPECT_GT(influence.encoder[5], 1e-4);
@@ -95,11 +97,11 @@ TEST_P(PairEffects, AHeadThatIsOffIsAHeadWithoutOutput) {
     for (std::int64_t c = 0; c < weight.extent(0); ++c) {
       for (std::int64_t a = 8; a < 16; ++a) weight(c, a) = 0;
     }
-    const PairPass off(model_, toy_pair(), changed(each.text, SetZero{}));
-    const PairPass expected(without, toy_pair());
-    EXPECT_LE(testing::relative_error(off.decoded().span(), expected.decoded().span()), 1e-5)
+    const RecordedPass off(model_, toy_pair(), changed(each.text, SetZero{}));
+    const RecordedPass expected(without, toy_pair());
+    EXPECT_LE(testing::relative_error(off.final_rows().span(), expected.final_rows().span()), 1e-5)
         << each.text;
-    EXPECT_GT(testing::relative_error(off.decoded().span(), pass_.decoded().span()), 1e-3)
+    EXPECT_GT(testing::relative_error(off.final_rows().span(), pass_.final_rows().span()), 1e-3)
         << each.text;
   }
 }
@@ -112,11 +114,11 @@ TEST_P(PairEffects, CutEdgesCarryNothing) {
     ASSERT_EQ(edges.patterns.size(), 1U);
     std::vector<Intervention> one;
     one.push_back({edges.patterns[0].point, edges.patterns[0].where, CutEdges{edges.edges}});
-    const PairPass cut(model_, toy_pair(), editor(std::move(one)));
+    const RecordedPass cut(model_, toy_pair(), editor(std::move(one)));
     const AttentionSite kind = site_of_pattern(edges.patterns[0].point);
     const auto [query, key] = edges.edges[0];
-    const Tensor<float> plane = PairAttention(cut).pattern(kind, 1, 2);
-    const Tensor<float> before = PairAttention(pass_).pattern(kind, 1, 2);
+    const Tensor<float> plane = RecordedAttention(cut).pattern(kind, 1, 2);
+    const Tensor<float> before = RecordedAttention(pass_).pattern(kind, 1, 2);
     EXPECT_EQ(plane.view()(query, key), 0);
     EXPECT_GT(before.view()(query, key), 0);
     Point mixed = edges.patterns[0].point, value = mixed;
@@ -134,9 +136,9 @@ TEST_P(PairEffects, CutEdgesCarryNothing) {
       EXPECT_NEAR(z, capture.at(mixed).view()(0, query, 2, d), 1e-5) << text;
     }
     const std::vector<PairEffect> effects = pair_effects(pass_, cut);
-    ASSERT_EQ(std::ssize(effects), pass_.targets());
+    ASSERT_EQ(std::ssize(effects), pass_.positions());
     // In the last layer, only the query's own prediction can change.
-    for (std::int64_t t = 0; t < pass_.targets(); ++t) {
+    for (std::int64_t t = 0; t < pass_.positions(); ++t) {
       const double moved = effects[static_cast<std::size_t>(t)].moved;
       if (kind == encoder_site || t == query) {
         EXPECT_GT(moved, 0) << text << " " << t;
@@ -152,9 +154,11 @@ TEST_P(PairEffects, EditsThatChangeNothingChangeNoBit) {
   for (const char* const text :
        {"encoder.L1H2", "cross.L0", "decoder.L1", "cross.L1H0.pattern", "encoder.L0H1.scores",
         "cross.L1H3.k", "decoder.0.hook_resid_mid", "cross.L0H0.q@2-"}) {
-    const PairPass same(model_, toy_pair(), changed(text, ScaleBy{1}));
-    EXPECT_TRUE(std::ranges::equal(same.decoded().span(), pass_.decoded().span())) << text;
-    EXPECT_TRUE(std::ranges::equal(same.encoded().span(), pass_.encoded().span())) << text;
+    const RecordedPass same(model_, toy_pair(), changed(text, ScaleBy{1}));
+    EXPECT_TRUE(std::ranges::equal(same.final_rows().span(), pass_.final_rows().span())) << text;
+    EXPECT_TRUE(std::ranges::equal(same.final_rows(StackSite::encoder).span(),
+                                   pass_.final_rows(StackSite::encoder).span()))
+        << text;
   }
 }
 
@@ -168,8 +172,8 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
     Texts tokens{source, {1}};
     double log_probability = 0;
     for (int step = 0; step < 9; ++step) {
-      const PairPass full(model_, tokens, edits);
-      const std::vector<double> next = full.next_probabilities(full.targets() - 1);
+      const RecordedPass full(model_, tokens, edits);
+      const std::vector<double> next = full.next_probabilities(full.positions() - 1);
       const auto best = std::ranges::max_element(next);
       log_probability += std::log(*best);
       if (best - next.begin() == 2) break;
@@ -185,7 +189,7 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
 TEST_P(PairEffects, PatchingTheTokenThatDiffersRestoresEverything) {
   Texts other = toy_pair();
   other.source[3] = 17;
-  const PairPass corrupted(model_, other);
+  const RecordedPass corrupted(model_, other);
   const PairPatch stream = patch_pair(pass_, corrupted, {.position = 3, .token = 21});
   EXPECT_EQ(stream.cells.shape(), (Shape{3, 7}));
   EXPECT_NE(stream.clean, stream.corrupted);

@@ -12,8 +12,8 @@
 #include "microscope/patch/patch.h"
 #include "microscope/patch/patch_grid.h"
 #include "microscope/traces/activation_trace.h"
+#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
-#include "microscope/traces/trace.h"
 
 namespace heed {
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "microscope/traces/trace.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -1,14 +1,15 @@
-#include "microscope/traces/pair_pass.h"
+#include "microscope/traces/recorded_pass.h"
 
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
-#include "microscope/attention/pair_attention.h"
-#include "microscope/explain/pair_lens.h"
+#include "microscope/attention/recorded_attention.h"
+#include "microscope/attention/text_words.h"
+#include "microscope/explain/logit_lens.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/toy_pairs.h"
+#include "microscope/traces/activation_trace.h"
 #include "microscope/traces/capture.h"
-#include "microscope/traces/pair_trace.h"
 #include "microscope/traces/point_names.h"
 #include "model/comparison.h"
 
@@ -25,7 +26,7 @@ using testing::ToyPairShape;
 class PairPassShapes : public ::testing::TestWithParam<ToyPairShape> {
  protected:
   Transformer model_ = toy_translator(GetParam());
-  PairPass pass_{model_, toy_pair()};
+  RecordedPass pass_{model_, toy_pair()};
 
   Tensor<float> values(const std::string& name) const {
     const std::vector<Point> points = points_named(name, model_.architecture());
@@ -48,8 +49,9 @@ class PairPassShapes : public ::testing::TestWithParam<ToyPairShape> {
 // What is read lazily against softmax(query · key) and pattern · value of the observed points.
 TEST_P(PairPassShapes, AttentionIsReadAsThePassUsedIt) {
   for (const AttentionSite kind : sites_of(model_.architecture())) {
-    const LazyAttention& attention = pass_.attention(kind);
+    RecordedAttention recorded(pass_);
     for (std::int64_t layer = 0; layer < model_.architecture().of(kind.stack).layers; ++layer) {
+      const LazyAttention& attention = recorded.layer(kind, layer);
       const std::string prefix = kind == encoder_site ? fmt::format("encoder.{}.attn.", layer)
                                  : kind == decoder_site
                                      ? fmt::format("decoder.{}.attn.", layer)
@@ -110,7 +112,8 @@ TEST_P(PairPassShapes, AttentionIsReadAsThePassUsedIt) {
 TEST_P(PairPassShapes, TheMaskIsThatOfTheKind) {
   for (const AttentionSite kind : sites_of(model_.architecture())) {
     for (std::int64_t head = 0; head < 4; ++head) {
-      const std::vector<float> first = pass_.attention(kind).column(0, head, pass_.keys(kind) - 1);
+      const std::vector<float> first =
+          RecordedAttention(pass_).layer(kind, 0).column(0, head, pass_.keys(kind) - 1);
       if (kind == decoder_site) {
         EXPECT_EQ(first.front(), 0);
       } else {
@@ -122,7 +125,7 @@ TEST_P(PairPassShapes, TheMaskIsThatOfTheKind) {
 
 TEST_P(PairPassShapes, LogitsAreThoseOfTheLoss) {
   const Texts tokens = toy_pair();
-  const std::vector<std::int64_t> sources{0, pass_.sources()}, targets{0, pass_.targets()};
+  const std::vector<std::int64_t> sources{0, pass_.sources()}, targets{0, pass_.positions()};
   std::vector<std::int32_t> next(tokens.target.begin() + 1, tokens.target.end());
   next.push_back(2);
   PairBuffers buffers(model_.architecture(), Keep::one_block);
@@ -130,36 +133,41 @@ TEST_P(PairPassShapes, LogitsAreThoseOfTheLoss) {
       {.source = {tokens.source, sources}, .target = {tokens.target, targets}, .next = next},
       buffers);
   double sum = 0;
-  for (std::int64_t t = 0; t < pass_.targets(); ++t) {
+  for (std::int64_t t = 0; t < pass_.positions(); ++t) {
     sum -= std::log(pass_.next_probabilities(t)[static_cast<std::size_t>(next[t])]);
   }
   EXPECT_NEAR(sum, loss.sum, 1e-4 * std::abs(loss.sum));
 }
 
 TEST_P(PairPassShapes, TheLensEndsWithTheModelsOwnPrediction) {
-  const auto rows = look_through_decoder(pass_, {.position = 2, .top = 3, .followed = 33});
-  ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(point_name(rows.front().point), "decoder.0.hook_resid_pre");
+  const LogitLens lens = look_through_layers(pass_, {.top = 3, .followed = {33}, .positions = {2}});
+  ASSERT_EQ(lens.points.size(), 3U);
+  EXPECT_EQ(point_name(lens.points.front()), "decoder.0.hook_resid_pre");
   const std::vector<double> own = pass_.next_probabilities(2);
-  EXPECT_NEAR(rows.back().probability, own[33], 1e-6);
-  for (const LensToken& token : rows.back().top) {
+  const LensCell& last = lens.at(2, 0);
+  EXPECT_NEAR(last.probability, own[33], 1e-6);
+  EXPECT_NEAR(last.divergence, 0, 1e-6);
+  for (const LensToken& token : last.top) {
     EXPECT_NEAR(token.probability, own[static_cast<std::size_t>(token.token)], 1e-6);
   }
-  EXPECT_GE(rows.back().top[0].probability, rows.back().top[1].probability);
+  EXPECT_GE(last.top[0].probability, last.top[1].probability);
+  expect_error(
+      ErrorCode::invalid_argument, [&] { look_through_layers(pass_, {.positions = {5}}); },
+      "position 5", "5 tokens");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PairPassShapes, ::testing::ValuesIn(toy_pair_shapes()));
 
-TEST(PairPass, TracesAreCutToWhatIsAsked) {
+TEST(RecordedPass, TracesAreCutToWhatIsAsked) {
   const Transformer model = toy_translator();
-  const PairPass pass(model, toy_pair());
-  const Trace trace = trace_pair(
-      pass,
-      {.points = {.points = {"cross.pattern", "cross.k1", "encoder.*.hook_resid_pre", "logits"},
-                  .layers = {0, 1},
-                  .heads = {3, 1},
-                  .positions = {-1}},
-       .source_positions = {0, 2}});
+  const RecordedPass pass(model, toy_pair());
+  const Trace trace =
+      trace_texts(model, toy_pair(),
+                  {.points = {"cross.pattern", "cross.k1", "encoder.*.hook_resid_pre", "logits"},
+                   .layers = {0, 1},
+                   .heads = {3, 1},
+                   .positions = {-1},
+                   .source_positions = {0, 2}});
   std::vector<std::string> names;
   for (const TracedArray& array : trace.arrays) names.push_back(array.name);
   EXPECT_EQ(names, (std::vector<std::string>{
@@ -171,16 +179,16 @@ TEST(PairPass, TracesAreCutToWhatIsAsked) {
   EXPECT_EQ(trace.arrays[2].shape, (Extents{1, 2, 1, 7}));
   EXPECT_EQ(trace.arrays[3].shape, (Extents{1, 2, 2, 8}));
   EXPECT_EQ(trace.arrays[5].shape, (Extents{1, 1, 50}));
-  const std::vector<float> row = pass.attention(cross_site).row(1, 3, 4);
+  const std::vector<float> row = RecordedAttention(pass).layer(cross_site, 1).row(1, 3, 4);
   for (std::int64_t s = 0; s < 7; ++s) {
     EXPECT_NEAR(trace.arrays[4].values.data()[7 + s], row[static_cast<std::size_t>(s)], 1e-6);
   }
 }
 
-TEST(PairPass, TilesAndWordsAreOfTheSamePlane) {
+TEST(RecordedPass, TilesAndWordsAreOfTheSamePlane) {
   const Transformer model = toy_translator();
-  const PairPass pass(model, toy_pair());
-  PairAttention attention(pass);
+  const RecordedPass pass(model, toy_pair());
+  RecordedAttention attention(pass);
   const Tensor<float> plane = attention.pattern(cross_site, 1, 2);
   const Tensor<float> tile = attention.tile(cross_site, {.layer = 1, .head = 2});
   EXPECT_TRUE(testing::same_bits(plane, tile));
@@ -200,29 +208,109 @@ TEST(PairPass, TilesAndWordsAreOfTheSamePlane) {
   EXPECT_EQ(written.view()(0, 1), read.view()(0, 1));
 }
 
-TEST(PairPass, RefusesWhatIsNotThere) {
+TEST(RecordedPass, RefusesWhatIsNotThere) {
   const Transformer model = toy_translator();
   expect_error(
-      ErrorCode::invalid_argument, [&] { PairPass(model, {.source = {}, .target = {1}}); },
+      ErrorCode::invalid_argument, [&] { RecordedPass(model, {.source = {}, .target = {1}}); },
       "the source");
   expect_error(
       ErrorCode::invalid_argument,
-      [&] { PairPass(model, {.source = {4}, .target = std::vector<std::int32_t>(25, 4)}); },
+      [&] { RecordedPass(model, {.source = {4}, .target = std::vector<std::int32_t>(25, 4)}); },
       "the target", "24");
-  const PairPass pass(model, toy_pair());
+  const RecordedPass pass(model, toy_pair());
   const auto refused = [&](const std::string& point, ErrorCode code, const std::string& part) {
     expect_error(
-        code, [&] { trace_pair(pass, {.points = {.points = {point}}}); }, part);
+        code, [&] { trace_texts(model, toy_pair(), {.points = {point}}); }, part);
   };
   refused("encoder.0.cross_attn.hook_q", ErrorCode::invalid_argument, "did you mean");
   refused("blocks.0.attn.hook_q", ErrorCode::invalid_argument, "did you mean");
-  refused("decoder.0.hook_resid_pre_grad", ErrorCode::unsupported, "gradients");
+  refused("decoder.9.hook_resid_pre", ErrorCode::invalid_argument, "did you mean");
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] { trace_texts(model, toy_pair(), {.points = {"logits"}, .positions = {5}}); },
+      "target position 5", "positions 0 to 4");
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] { trace_texts(model, toy_pair(), {.points = {"logits"}, .source_positions = {-8}}); },
+      "source position -8", "positions 0 to 6");
   expect_error(
       ErrorCode::invalid_argument,
       [&] {
-        pass.attention(cross_site).region({.layer = 0, .head = 4, .query_end = 1, .key_end = 1});
+        RecordedAttention(pass).region(cross_site,
+                                       {.layer = 0, .head = 4, .query_end = 1, .key_end = 1});
       },
       "head 4");
+}
+
+// Points of a pass in memory against those that a probe is shown while it runs.
+void expect_replayed(const Transformer& model, const Texts& texts, std::shared_ptr<Editor> editor,
+                     Keep keep) {
+  const std::vector<Point> points = all_points(model.architecture());
+  Capture shown(points);
+  const RecordedPass live(model, texts, editor, {.keep = Keep::one_block, .observer = &shown});
+  const RecordedPass pass(model, texts, editor, {.keep = keep});
+  Capture replayed(points);
+  pass.replay(replayed);
+  for (const Point& point : points) {
+    EXPECT_TRUE(testing::same_bits(shown.at(point), replayed.at(point))) << point_name(point);
+    EXPECT_TRUE(testing::same_bits(shown.at(point), pass.computed(point))) << point_name(point);
+  }
+  EXPECT_TRUE(testing::same_bits(live.logits(), pass.logits()));
+}
+
+TEST_P(PairPassShapes, ReplaysWhatAProbeOfThePassSees) {
+  for (const Keep keep : {Keep::every_block, Keep::points}) {
+    expect_replayed(model_, toy_pair(), nullptr, keep);
+  }
+}
+
+// An edit of what a block reads leaves what the block before it left, although both are in the same
+// memory; and neurons are edited wherever they are computed.
+TEST_P(PairPassShapes, ReplaysEditedPasses) {
+  const Architecture& architecture = model_.architecture();
+  for (const char* const name :
+       {"encoder.1.hook_resid_pre", "decoder.1.hook_resid_pre", "decoder.0.mlp.hook_post",
+        "decoder.0.attn.hook_pattern", "decoder.1.cross_attn.hook_attn_scores",
+        "encoder.0.hook_mlp_out"}) {
+    const Point point = points_named(name, architecture).at(0);
+    const auto editor = std::make_shared<Interventions>(
+        architecture, std::vector<Intervention>{{point, {}, ScaleBy{0.5F}}});
+    for (const Keep keep : {Keep::every_block, Keep::points}) {
+      SCOPED_TRACE(name);
+      expect_replayed(model_, toy_pair(), editor, keep);
+    }
+  }
+}
+
+// The gradient of a logit, against the change of the logit by a small step of the embedding of the
+// first word of the source: to first order, with the error of a step of 1e-2 and of 24 bits.
+TEST_P(PairPassShapes, GradientsOfPointsPassThroughBothStacks) {
+  const Texts texts = toy_pair();
+  const GradientTarget target{.logits = {{.position = -1, .token = 33}}};
+  const Trace trace =
+      trace_texts(model_, texts,
+                  {.points = {"encoder.0.hook_resid_pre_grad"}, .source_positions = {0}}, target);
+  const std::span<const float> gradient(trace.arrays.at(0).values.begin(), 32);
+  double squares = 0;
+  for (const float g : gradient) squares += double{g} * g;
+  ASSERT_GT(squares, 1e-8);
+  const auto logit = [&](double step) {
+    Tensor<float> added(Shape{32});
+    for (std::size_t c = 0; c < 32; ++c) {
+      added[static_cast<std::int64_t>(c)] =
+          static_cast<float>(step * gradient[c] / std::sqrt(squares));
+    }
+    const Point point{PointKind::residual_pre, 0, StackSite::encoder};
+    const auto editor = std::make_shared<Interventions>(
+        model_.architecture(),
+        std::vector<Intervention>{{point,
+                                   {.first_position = 0, .last_position = 0},
+                                   AddVector{{added.span().begin(), added.span().end()}}}});
+    const RecordedPass pass(model_, texts, editor);
+    return double{pass.logits(4, 5).view()(0, 33)};
+  };
+  const double slope = (logit(1e-2) - logit(-1e-2)) / 2e-2;
+  EXPECT_NEAR(slope, std::sqrt(squares), 1e-2 * std::sqrt(squares) + 1e-4);
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ TEST_F(PairCheckTest, LossIsThatOfThePairsOneByOne) {
   double loss = 0, log_probability = 0;
   for (std::int64_t i = 0; i < 5; ++i) {
     const MarkedPair marked = pair(i);
-    const PairPass pass(model_, marked.tokens);
-    for (std::int64_t t = 0; t < pass.targets(); ++t) {
+    const RecordedPass pass(model_, marked.tokens);
+    for (std::int64_t t = 0; t < pass.positions(); ++t) {
       const auto next = static_cast<std::size_t>(marked.next[static_cast<std::size_t>(t)]);
       loss -= std::log(pass.next_probabilities(t)[next]);
     }
@@ -109,8 +109,8 @@ TEST_F(PairCheckTest, AlignmentsAreSumsOverPairs) {
   scoring::AlignmentCounts counts;
   for (std::int64_t i = 0; i < 3; ++i) {
     const MarkedPair marked = pair(i);
-    const PairPass pass(model_, marked.tokens);
-    PairAttention attention(pass);
+    const RecordedPass pass(model_, marked.tokens);
+    RecordedAttention attention(pass);
     for (const HeadAlignment& head :
          head_alignments(pass, attention, marked.words(), marked.truth, WordRow::written)) {
       if (head.layer == best.layer && head.head == best.head) counts += head.counts;

@@ -1,0 +1,134 @@
+#include "microscope/traces/gradients.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "microscope/traces/recorded_pass.h"
+#include "model/derived_points.h"
+#include "model/input_checks.h"
+#include "model/vocabulary.h"
+
+namespace heed {
+namespace {
+
+// −1 is the last.
+std::int64_t row_of_logit(std::int64_t wanted, std::int64_t positions) {
+  require(wanted >= -positions && wanted < positions, ErrorCode::invalid_argument,
+          "position {} does not exist: there are positions 0 to {}, or from the end from -1 on",
+          wanted, positions - 1);
+  return wanted < 0 ? wanted + positions : wanted;
+}
+
+// Backward normalises the stream itself, not the copies of it that heads with an edited input read.
+bool is_head_input(PointKind kind) {
+  return kind == PointKind::attention_in || kind == PointKind::query_input ||
+         kind == PointKind::key_input || kind == PointKind::value_input;
+}
+
+}  // namespace
+
+void require_gradients_past(const Editor* editor, const Architecture& architecture,
+                            const std::function<bool(const Point&)>& wanted) {
+  if (editor == nullptr) return;
+  std::optional<Point> asked;
+  for (const Point& point : all_points(architecture)) {
+    const bool passes = !is_head_input(point.kind) && editor->only_adds(point);
+    require(!asked || !editor->edits(point) || passes, ErrorCode::unsupported,
+            "the gradient at {} would have to pass through the intervention at {}: gradients pass "
+            "only through added vectors, and not at the inputs of heads; request points after the "
+            "intervention",
+            point_name(asked.value_or(point)), point_name(point));
+    if (!asked && wanted(point)) asked = point;
+  }
+}
+
+std::vector<std::int32_t> next_tokens_of(const Architecture& architecture,
+                                         std::span<const std::int32_t> tokens) {
+  std::int64_t end = -1;
+  if (architecture.is_encoder_decoder()) {
+    end = architecture.decoder().end_of_text;
+  } else {
+    require_predicts_next(architecture.decoder(), "the gradient of the loss of a text");
+    require(tokens.size() >= 2, ErrorCode::invalid_argument,
+            "the loss needs a text of at least two tokens, not one");
+  }
+  std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
+  next.push_back(end < 0 ? kernels::ignored_target : static_cast<std::int32_t>(end));
+  return next;
+}
+
+void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& target,
+                    const TargetGradient& rows) {
+  const View<const float> x = rows.unembedding_in;
+  const View<float> d_x = rows.d_unembedding_in;
+  const std::int64_t positions = x.extent(0), vocabulary = stack.specification.vocabulary_size;
+  const auto& unembedding = stack.parameters.unembedding;
+  if (target.logits.empty()) {
+    const View<const std::int32_t> next(rows.next.data(), {positions});
+    const auto counted = positions - std::ranges::count(rows.next, kernels::ignored_target);
+    const float scale = 1.0F / static_cast<float>(counted);
+    observe_logit_gradients(pass, unembedding, x, {next, scale});
+    Tensor<float> losses(Shape{positions});
+    VocabularyLoss loss(vocabulary);
+    loss.forward_backward(x, unembedding, next, losses,
+                          {.scale = scale, .d_x = d_x, .d_unembedding = {}});
+    return;
+  }
+  // A logit is a row of the unembedding times what it reads.
+  Tensor<float> d_logits;
+  if (pass.wants_gradient(PointKind::logits, -1)) {
+    d_logits = Tensor<float>(Shape{positions, vocabulary});
+  }
+  std::ranges::fill(d_x.span(), 0.0F);
+  for (const GradientTarget::Logit& logit : target.logits) {
+    require(logit.token >= 0 && logit.token < vocabulary, ErrorCode::invalid_argument,
+            "token {} is outside the vocabulary of {}", logit.token, vocabulary);
+    const std::int64_t row = row_of_logit(logit.position, positions);
+    if (d_logits.present()) d_logits.view()(row, logit.token) += static_cast<float>(logit.weight);
+    const std::vector<float> weights = kernels::multiplied_row(unembedding, logit.token);
+    for (std::size_t channel = 0; channel < weights.size(); ++channel) {
+      d_x(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
+    }
+  }
+  if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
+}
+
+void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
+  require(sequences() == 1, ErrorCode::invalid_argument,
+          "gradients are those of one sequence, not of a batch of {}", sequences());
+  const Editor* const editor = editor_.get();
+  // After the pass: functions of the user show only then which values they change.
+  require_gradients_past(editor, architecture(), [&](const Point& point) {
+    return probe.wants_gradient(point) || (editor != nullptr && editor->edits_gradient(point));
+  });
+  std::vector<std::int32_t> next;
+  if (target.logits.empty()) next = next_tokens_of(architecture(), tokens());
+
+  // 2. the decoder, or the only stack
+  const StackSite last = stacks_.back().site;
+  const bool attends = last == StackSite::decoder;  // to an encoder's rows
+  Pass of_target = pass(&probe, last);
+  CrossMemory memory;
+  Tensor<float> d_memory;
+  if (attends) {
+    memory = {.rows = activations(StackSite::encoder).final_norm(), .texts = {1, sources()}};
+    of_target.memory = &memory;
+    d_memory = Tensor<float>(memory.rows.shape());
+    d_memory.fill(0.0F);
+  }
+  const ActivationGradients buffers(architecture().decoder(), positions(), sources());
+  start_gradient(model_.stack(last), of_target, target, {next, final_rows(last), buffers.norm});
+  stack_backward(model_.stack(last), token_view(last), of_target, activations(last), buffers,
+                 nullptr, attends ? d_memory.view() : View<float>{});
+  if (!attends) return;
+
+  // 1. the encoder: the gradient of what the decoder attended to sums over its layers
+  const StackSite first = StackSite::encoder;
+  const ActivationGradients of_encoder(architecture().encoder(), sources());
+  std::ranges::copy(d_memory.span(), of_encoder.norm.data());
+  stack_backward(model_.stack(first), token_view(first), pass(&probe, first), activations(first),
+                 of_encoder, nullptr);
+}
+
+}  // namespace heed
