@@ -169,21 +169,14 @@ void require_pair_trace(const TraceOptions& options) {
         "--new-tokens, --logit and --against are not for translators: without --target, the "
         "target is the model's own translation");
   }
-  if (!options.interventions.only_pairs()) {
-    fail_usage("a translator takes the interventions --ablate, --scale and --cut");
-  }
 }
 
 void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& request) {
   require_pair_trace(options);
   const PairModel model = load_pair_model(options.model);
-  PairOptions changes = options.pair;
-  changes.ablate = options.interventions.ablate;
-  changes.scale = options.interventions.scale;
-  changes.cut = options.interventions.cut;
-  changes.renormalise = options.interventions.renormalise;
-  PairTexts texts = read_pair(options.text, changes, model);
-  const auto editor = make_pair_interventions(changes, model, texts.tokens);
+  PairTexts texts = read_pair(options.text, options.pair, model);
+  const std::shared_ptr<Interventions> editor =
+      make_interventions(options.interventions, model, texts.tokens);
   const PairPass pass(*model.model, std::move(texts.tokens), editor);
   const Trace trace = trace_pair(
       pass, {.points = request, .source_positions = parse_indices(options.source_positions)});
@@ -275,8 +268,9 @@ void add_trace_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->footer(points_footer() + intervention_footer);
   command->callback([options, command] {
-    choose_pair_model(*command, options->pair.any() || !options->source_positions.empty(),
-                      options->model);
+    const bool is_pair = options->pair.any() || !options->source_positions.empty() ||
+                         options->interventions.name_two_texts();
+    choose_pair_model(*command, is_pair, options->model);
     trace_text(*options);
   });
 }

@@ -15,6 +15,7 @@
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/text_pass.h"
 #include "model/input_checks.h"
+#include "model/joined_editor.h"
 #include "model/vocabulary.h"
 
 namespace heed {
@@ -62,7 +63,8 @@ class HookedPair {
                     PointKeeper::Request{.points = std::move(points),
                                          .gradients = std::move(gradients),
                                          .positions = targets(),
-                                         .sources = sources()},
+                                         .sources = sources(),
+                                         .model_editor = model_.editor()},
                     editor());
   }
 
@@ -85,7 +87,8 @@ class HookedPair {
     Pass decoder = pass_of(targets(), StackSite::decoder);
     model_.forward({source_view(), encoder, *encoder_}, {target_view(), decoder, *decoder_});
     if (!backward) return;
-    require_gradients_past(editor(), architecture, [&](const Point& point) {
+    const EditorOfPass all(model_.editor(), editor());
+    require_gradients_past(all.get(), architecture, [&](const Point& point) {
       return editor_.has_gradient_hook(point) || (keeper_ && keeper_->wants_gradient(point));
     });
     const std::vector<std::int64_t> row_starts{0, sources()};

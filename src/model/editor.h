@@ -16,6 +16,11 @@ struct EditedPoint {
   std::int64_t first_position = 0;                  // of the sequence: values[:, 0]
   std::span<const std::int64_t> first_positions{};  // by sequence of the batch, where they differ
   std::int64_t head = -1;                           // of scores and pattern, one head at a time
+  // Of scores: what they are computed from, for a batch that begins at sequence attention_begin.
+  const kernels::AttentionInput<float>* attention = nullptr;
+  std::int64_t attention_begin = 0;
+
+  std::int64_t attention_sequence() const { return first_sequence - attention_begin; }
 
   // Position of values[b, t] in its sequence; for scores and pattern, of query t.
   std::int64_t position(std::int64_t b, std::int64_t t) const {

@@ -161,14 +161,4 @@ TokenInfluence token_influence(const PairPass& pass, PairSide side, std::int64_t
           .decoder = row_changes(pass.decoded(), other.decoded())};
 }
 
-std::vector<Intervention> causal_encoder(const Architecture& architecture) {
-  std::vector<Intervention> interventions;
-  for (std::int64_t layer = 0; layer < architecture.encoder().layers; ++layer) {
-    interventions.push_back({.point = {PointKind::scores, layer, StackSite::encoder},
-                             .where = {},
-                             .change = HideFuture{}});
-  }
-  return interventions;
-}
-
 }  // namespace heed
