@@ -231,7 +231,7 @@ void add_intervention_options(Command command, InterventionOptions& options) {
   add("--freeze", options.freeze, "POINT,…", "Keep attention patterns as in --freeze-text");
   add("--cut", options.cut, "HEAD:Q>K,…", "Cut a head's edges from query to key positions", ':');
   add("--cut-words", options.cut_words, "HEAD:Q>K,…",
-      "Cut the edges that write word Q, counted from 0, to word K", ':');
+      "Cut the edges from word Q, from 0, to word K", ':');
   add("--mask", options.mask, "HEAD=KIND,…", "Give attention a causal mask, or none", '=');
   const auto add_text = [&command](const char* name, std::string& text, const char* description) {
     command.add_option(name, text, description)->type_name("TEXT")->group(intervention_group);

@@ -15,7 +15,7 @@
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
 
-namespace heed {
+namespace heed::terminal_verb_tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -159,6 +159,29 @@ TEST(TerminalInterventions, OfATranslatorAreTheLibrarys) {
   Capture changed(std::vector<Point>{points.front()});
   run_texts(model.model->with_editor(editor), texts, changed);
   expect_described(document["arrays"][0], changed.at(points.front()));
+
+  // Every sentence that is translated is changed alike.
+  const std::string translate = fmt::format(
+      "translate --json --beams 1 -n 6 -t 1 -m {} --ablate decoder.L1 --mask encoder=causal",
+      (directory / "toy").string());
+  const auto ablated = std::make_shared<Interventions>(
+      model.architecture(),
+      resolve_edits(*model.model, {{"decoder.L1", SetZero{}}, {"encoder", SetMask{}}}));
+  const std::string lines = (directory / "lines.txt").string();
+  write_text_file(lines, source + "\nthe mole\n");
+  const Json translated = json_of(translate + " --text " + lines);
+  ASSERT_EQ(translated["translations"].size(), 2U);
+  for (const Json& each : translated["translations"]) {
+    const GreedyTranslation greedy =
+        translate_greedily(*model.model, model.encode_source(each["source"].get<std::string>()),
+                           {.longest = 6, .editor = ablated.get()});
+    EXPECT_EQ(each["hypotheses"][0]["tokens"].size(),
+              greedy.tokens.size() + (greedy.is_finished() ? 1 : 0));
+    EXPECT_NEAR(each["hypotheses"][0]["log_probability"].get<double>(), greedy.log_probability,
+                1e-3);
+  }
+  EXPECT_THAT(run_heed(translate + " '" + source + "' --mean cross.L1H2").err,
+              HasSubstr("--mean-text"));
 }
 
 TEST(TerminalInterventions, ChangeWhatAttendShows) {
@@ -190,4 +213,4 @@ TEST(TerminalInterventions, RefuseWithTheReason) {
 }
 
 }  // namespace
-}  // namespace heed
+}  // namespace heed::terminal_verb_tests

@@ -13,7 +13,7 @@
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
 
-namespace heed::server {
+namespace heed::server::verb_tests {
 namespace {
 
 using heed::testing::relative_error;
@@ -444,4 +444,4 @@ TEST(InterventionVerbs, RefuseWithTheIndexTheValueAndTheNearestName) {
 }
 
 }  // namespace
-}  // namespace heed::server
+}  // namespace heed::server::verb_tests

@@ -270,7 +270,7 @@ bool is_unmasking(const Change& change) {
   return mask != nullptr && mask->kind == SetMask::Kind::none;
 }
 
-bool contains(const Selection& where, std::int64_t position) {
+bool selects_position(const Selection& where, std::int64_t position) {
   return position >= where.first_position && position <= where.last_position;
 }
 
@@ -385,7 +385,7 @@ bool Interventions::lifts_mask(const Point& plane, std::int64_t head, std::int64
   return !is_cross_point(plane.kind) &&
          std::ranges::any_of(interventions_, [&](const Intervention& each) {
            return each.point == scores && is_unmasking(each.change) &&
-                  chosen(each.where.heads, head) && contains(each.where, position);
+                  chosen(each.where.heads, head) && selects_position(each.where, position);
          });
 }
 
@@ -405,7 +405,7 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
       for (std::int64_t t = 0; t < rows; ++t) {
         const std::int64_t position = edited.position(b, t);
-        if (!contains(where, position)) continue;
+        if (!selects_position(where, position)) continue;
         if (is_plane) {
           const VisibleKeys keys =
               lifts_mask(edited.point, edited.head, position)
