@@ -98,7 +98,14 @@ void scale(std::string_view text) {
 
 void steer(std::string_view text) {
   const auto [where, factor] = parse_assignment(text, "L2H3=0.5");
-  edit(where, SteerBy{.factor = parse_factor(factor), .toward = {1, 2}, .away = {3}});
+  edit(where,
+       SteerBy{
+           .factor = parse_factor(factor), .toward = {.target = {1, 2}}, .away = {.target = {3}}});
+}
+
+void set_mask(std::string_view text) {
+  const auto [where, kind] = parse_assignment(text, "self=none");
+  edit(where, parse_mask(kind));
 }
 
 void name_grid(std::string_view text) {
@@ -106,15 +113,16 @@ void name_grid(std::string_view text) {
 }
 
 void read(std::size_t choice, std::string_view rest) {
-  switch (choice % 9) {
+  switch (choice % 10) {
     case 0: return read_points(rest);
     case 1: return trace_request(rest);
     case 2: return edit(std::string(rest), SetZero{});
-    case 3: return edit(std::string(rest), FreezePattern{{2, 7, 1}});
-    case 4: return edit(std::string(rest), SetMean{{{2, 7, 1}}});
+    case 3: return edit(std::string(rest), FreezePattern{{.target = {2, 7, 1}}});
+    case 4: return edit(std::string(rest), SetMean{{{.target = {2, 7, 1}}}});
     case 5: return cut_edges(rest);
     case 6: return scale(rest);
     case 7: return steer(rest);
+    case 8: return set_mask(rest);
     default: return name_grid(rest);
   }
 }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "microscope/intervene/pair_intervention_text.h"
+#include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/point_names.h"
 #include "server/explorer/pair_routes.h"
@@ -70,18 +70,29 @@ void run_edited(std::vector<Intervention> interventions) {
 
 void edit_points(std::string_view text) {
   std::vector<Intervention> interventions;
-  for (const InterventionPoint& each : parse_pair_points(translator().architecture(), text)) {
+  for (const InterventionPoint& each : parse_points(translator().architecture(), text)) {
     interventions.push_back({each.point, each.where, SetZero{}});
   }
   run_edited(std::move(interventions));
 }
 
 void cut_edges(std::string_view text) {
-  const PairEdges edges = parse_pair_edges(translator().architecture(), text);
+  const HeadEdges edges = parse_edges(text);
   std::vector<Intervention> interventions;
-  for (const InterventionPoint& each : edges.patterns) {
+  for (const InterventionPoint& each : pattern_points(translator().architecture(), edges.head)) {
     interventions.push_back(
         {each.point, each.where, CutEdges{edges.edges, CutEdges::Rest::renormalised}});
+  }
+  run_edited(std::move(interventions));
+}
+
+void set_mask(std::string_view text) {
+  const auto [where, kind] = parse_assignment(text, "encoder=causal");
+  const SetMask mask = parse_mask(kind);
+  std::vector<Intervention> interventions;
+  for (const InterventionPoint& each : pattern_points(translator().architecture(), where)) {
+    interventions.push_back(
+        {{PointKind::scores, each.point.layer, each.point.site}, each.where, mask});
   }
   run_edited(std::move(interventions));
 }
@@ -147,6 +158,7 @@ void read_pair_input(std::size_t choice, std::string_view rest) {
     case 0: return read_point_names(rest);
     case 1: return edit_points(rest);
     case 2: return cut_edges(rest);
+    case 3: return set_mask(rest);
     default: break;
   }
   if (rest.empty()) return;

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "heed/heed.h"
+#include "heed/texts.h"
+#include "heed/translate.h"
 
 namespace heed {
 
@@ -31,8 +33,8 @@ struct AddVector {
 // (activation addition, Turner et al. 2023). An empty `away` has the mean zero.
 struct SteerBy {
   float factor = 1.0F;
-  std::vector<std::int32_t> toward;
-  std::vector<std::int32_t> away{};
+  Texts toward;
+  Texts away{};
 };
 // Sets one row at every position: (width), or (H·D) at points with heads.
 struct SetRow {
@@ -40,7 +42,7 @@ struct SetRow {
 };
 // Sets the mean of the point over all positions of the texts, each starting at position 0.
 struct SetMean {
-  std::vector<std::vector<std::int32_t>> texts;
+  std::vector<Texts> texts;
 };
 // Sets the values of the same point from another trace, B = 1, with all heads and with positions
 // from 0 on; positions beyond the trace are unchanged. Setting a traced pattern freezes it.
@@ -49,12 +51,12 @@ struct TakeFrom {
 };
 // Sets the values of the same points from a run of the unedited model on another text.
 struct TakeFromText {
-  std::vector<std::int32_t> tokens;
+  Texts text;
 };
-// Sets the pattern of heads, or of all heads of blocks, from a run of the unedited model on a text:
-// TakeFromText at their patterns, for edits named L2H3 or L2.
+// Sets the pattern of heads, of all heads of blocks, or of a whole attention, from a run of the
+// unedited model on a text: TakeFromText at their patterns, for edits named L2H3 or L2.
 struct FreezePattern {
-  std::vector<std::int32_t> tokens;
+  Texts text;
 };
 // Sets weights of a head's pattern to zero; the rest of the row is kept, or renormalised to sum to
 // one (a row without remaining weights stays zero).
@@ -68,6 +70,23 @@ struct CutEdges {
   Rest rest = Rest::kept;
 };
 
+// The same for the edges between two words of `text`: from the positions that write word `query`
+// (in an encoder, those that read it) to the tokens of word `key`. Words are counted from 0 and
+// include the tokens between them; of cross-attention, `key` is a word of the source.
+struct CutWords {
+  Texts text;
+  std::int64_t query = 0;
+  std::int64_t key = 0;
+  CutEdges::Rest rest = CutEdges::Rest::kept;
+};
+// Changes the mask of a head's attention within one text: hides the keys after each query where all
+// are visible, as an encoder's are, or shows all where a causal mask hides some. In cached steps,
+// "all" are those in the cache.
+struct SetMask {
+  enum class Kind { causal, none };
+  Kind kind = Kind::causal;
+};
+
 struct Edit {
   // L2H3         a head: its mixed values, blocks.2.attn.hook_z; L2H3.q, .k, .v, .q_input,
   //              .k_input, .v_input, .scores, .pattern and .result are its other points
@@ -75,10 +94,13 @@ struct Edit {
   // L2           a block: what its attention and its feed-forward layer add to the stream; L2.attn
   //              and L2.mlp are its halves
   // blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    any points, as in a TraceRequest
+  // encoder.L0H3, decoder.L1N17, cross.L1H2, decoder.1.hook_resid_mid    the same in a translator
   // Behind each, @5, @3-7 or @4- chooses positions; of scores and pattern, queries.
+  // Patterns are frozen, edges cut and masks set in the heads that it names: L2H3, L2 (all of a
+  // block), encoder, decoder or cross (all of an attention; self where there is one).
   std::string where;
   std::variant<SetZero, ScaleBy, AddVector, SteerBy, SetRow, SetMean, TakeFrom, TakeFromText,
-               FreezePattern, CutEdges>
+               FreezePattern, CutEdges, CutWords, SetMask>
       change;
   // Positions before this one are unchanged. In a generation, the token of step s has the position
   // length of the prompt + s.
@@ -95,6 +117,13 @@ class EditedModel : public Model {
   // names), a vector or trace of the wrong shape, and a change that its point does not support:
   // only patterns have edges, and scores and patterns take neither vectors nor means.
   EditedModel(const Model& model, const std::vector<Edit>& edits);
+};
+
+// The same of a translator: passes over a source and a target, and every step of a search.
+class EditedTranslator : public Translator {
+ public:
+  // Throws what EditedModel throws.
+  EditedTranslator(const Translator& translator, const std::vector<Edit>& edits);
 };
 
 }  // namespace heed

@@ -1,16 +1,24 @@
 """Interventions on heed's own engine: edits as `heed predict --ablate` takes them, without a Python
-call in the pass.
+call in the pass. One form for a :class:`heed.Model` and a :class:`heed.Translator`.
 
-    edited = heed.interventions.apply(model, zero("L2H3"), steer("resid_post1", 4, " good", " bad"))
+    edited = heed.interventions.apply(model, ablate("L2H3"), steer("resid_post1", 4, " good", " bad"))
     edited.generate("I think that")
+    edited = heed.interventions.apply(translator, ablate("cross.L1H2"), mask("encoder", "causal"))
+    edited.translate("A dog runs.")
+
+``where`` is a head ("L2H3"), a neuron ("L2N17"), a block ("L2"), its half ("L2.attn") or any point,
+in a translator after its stack or attention ("cross.L1H2", "encoder.L0", "decoder.L1.mlp"); ``@5``,
+``@3-7`` or ``@4-`` behind it choose positions. Texts of a translator are sources, which it
+translates itself, or pairs (source, target).
 """
 
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import List, Sequence, Tuple, Union, overload
 
 import numpy as np
 
 from . import _inputs
 from .model import Model
+from .translator import Translator
 
 
 class Edit(dict):
@@ -21,10 +29,18 @@ def _edit(kind: str, where: str, first_position: int, **values) -> Edit:
     return Edit(kind=kind, where=where, first_position=first_position, **values)
 
 
-def zero(where: str, first_position: int = 0) -> Edit:
-    """Sets a head ("L2H3"), a neuron ("L2N17"), a block's half ("L2.attn") or any point to zero.
-    ``@5``, ``@3-7`` behind it choose positions."""
-    return _edit("zero", where, first_position)
+def _vector(vector) -> List[float]:
+    return _inputs.float_array(vector, "the vector").reshape(-1).tolist()
+
+
+def ablate(where: str, first_position: int = 0) -> Edit:
+    """Sets to zero."""
+    return _edit("ablate", where, first_position)
+
+
+def mean(where: str, texts: Sequence, first_position: int = 0) -> Edit:
+    """Sets the mean over all positions of texts."""
+    return _edit("mean", where, first_position, texts=list(texts))
 
 
 def scale(where: str, factor: float, first_position: int = 0) -> Edit:
@@ -33,14 +49,12 @@ def scale(where: str, factor: float, first_position: int = 0) -> Edit:
 
 def add(where: str, vector, first_position: int = 0) -> Edit:
     """Adds a vector (width) at every position."""
-    return _edit("add", where, first_position,
-                 vector=_inputs.float_array(vector, "the vector").reshape(-1).tolist())
+    return _edit("add", where, first_position, vector=_vector(vector))
 
 
 def set_row(where: str, vector, first_position: int = 0) -> Edit:
     """Sets one vector (width) at every position."""
-    return _edit("set", where, first_position,
-                 vector=_inputs.float_array(vector, "the vector").reshape(-1).tolist())
+    return _edit("set", where, first_position, vector=_vector(vector))
 
 
 def steer(where: str, factor: float, toward, away=None, first_position: int = 0) -> Edit:
@@ -49,27 +63,52 @@ def steer(where: str, factor: float, toward, away=None, first_position: int = 0)
                  away=away)
 
 
-def mean(where: str, texts: Sequence, first_position: int = 0) -> Edit:
-    """Sets the mean over all positions of texts."""
-    return _edit("mean", where, first_position, texts=list(texts))
-
-
-def take_from(where: str, text, first_position: int = 0) -> Edit:
+def replace(where: str, text, first_position: int = 0) -> Edit:
     """Sets the values of a run on another text, which reaches to the end of the one that is edited,
     or to that of the positions that ``where`` chooses."""
-    return _edit("take", where, first_position, tokens=text)
+    return _edit("replace", where, first_position, text=text)
 
 
-def freeze_pattern(where: str, text, first_position: int = 0) -> Edit:
-    """Sets the pattern of a run on another text."""
-    return _edit("freeze", where, first_position, tokens=text)
+def freeze(where: str, text, first_position: int = 0) -> Edit:
+    """Sets the patterns of a head, a block, or all of an attention ("self", "encoder", "decoder",
+    "cross") from a run on another text."""
+    return _edit("freeze", where, first_position, text=text)
 
 
-def cut_edges(where: str, edges: Sequence[Tuple[int, int]], renormalise: bool = False,
-              first_position: int = 0) -> Edit:
-    """Sets weights of a head's pattern from queries to keys to zero."""
+def cut(where: str, edges: Sequence[Tuple[int, int]], renormalise: bool = False,
+        first_position: int = 0) -> Edit:
+    """Sets weights of patterns from queries to keys to zero."""
     return _edit("cut", where, first_position, renormalise=bool(renormalise),
                  edges=[(int(query), int(key)) for query, key in edges])
+
+
+def cut_words(where: str, text, query: int, key: int, renormalise: bool = False,
+              first_position: int = 0) -> Edit:
+    """Cuts the edges from the positions that write a word of ``text`` to the tokens of another.
+    Words are counted from 0, with the tokens between them; of "cross", ``key`` is one of the
+    source."""
+    return _edit("cut_words", where, first_position, text=text, query=int(query), key=int(key),
+                 renormalise=bool(renormalise))
+
+
+def mask(where: str, mask: str = "causal", first_position: int = 0) -> Edit:
+    """Gives attention a "causal" mask, or "none" where it has one."""
+    return _edit("mask", where, first_position, mask=mask)
+
+
+# Names of earlier releases.
+zero, take_from, freeze_pattern, cut_edges = ablate, replace, freeze, cut
+
+
+def _resolved(model: Union[Model, Translator], edit: Edit) -> dict:
+    """The edit with ids, (source, target), for its texts."""
+    made = dict(edit)
+    for name in ("toward", "away", "text"):
+        if name in made:
+            made[name] = ([], []) if made[name] is None else model._text_ids(made[name])
+    if "texts" in made:
+        made["texts"] = [model._text_ids(text) for text in made["texts"]]
+    return made
 
 
 class EditedModel(Model):
@@ -79,17 +118,7 @@ class EditedModel(Model):
 
     def __init__(self, model: Model, edits: Sequence[Edit]):
         self.model = model
-        super().__init__(model._hooked.with_edits([self._resolved(edit) for edit in edits]))
-
-    def _resolved(self, edit: Edit) -> dict:
-        ids = lambda text: self.model._one(self.model._tokens(text)).tolist()  # noqa: E731
-        made = dict(edit)
-        for name in ("toward", "away", "tokens"):
-            if name in made:
-                made[name] = [] if made[name] is None else ids(made[name])
-        if "texts" in made:
-            made["texts"] = [ids(text) for text in made["texts"]]
-        return made
+        super().__init__(model._hooked.with_edits([_resolved(model, edit) for edit in edits]))
 
     def trace(self, text, points: Union[str, Sequence[str]]) -> dict:
         """Copies of points by their full names."""
@@ -98,6 +127,27 @@ class EditedModel(Model):
         return {name: np.array(values) for name, values in cache.items()}
 
 
-def apply(model, *edits: Edit) -> EditedModel:
+class EditedTranslator(Translator):
+    """A translator with edits, in passes over a source and a target and in every step of a search.
+    It shares the weights of ``translator``, and has the hooks that were added to that."""
+
+    def __init__(self, translator: Translator, edits: Sequence[Edit]):
+        self.translator = translator
+        super().__init__(translator._handle.with_edits([_resolved(translator, edit)
+                                                        for edit in edits]))
+        self._fwd_hooks = list(translator._fwd_hooks)
+
+
+@overload
+def apply(model: Model, *edits: Edit) -> EditedModel: ...
+
+
+@overload
+def apply(model: Translator, *edits: Edit) -> EditedTranslator: ...
+
+
+def apply(model, *edits):
     """The model with edits, in their order."""
+    if isinstance(model, Translator):
+        return EditedTranslator(model, edits)
     return EditedModel(model, edits)

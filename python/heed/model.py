@@ -236,6 +236,10 @@ class Model(Hooked):
         array = _inputs.token_array(value)
         return array[None] if array.ndim == 1 else array
 
+    def _text_ids(self, text):
+        """A text as interventions take it: no source, and its ids."""
+        return [], self._one(self._tokens(text)).tolist()
+
     @staticmethod
     def _one(tokens) -> np.ndarray:
         """(T,) of a batch of one."""

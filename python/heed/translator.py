@@ -91,6 +91,12 @@ class Translator(Hooked):
             target = greedy.tokens[:-1] if greedy.finished else greedy.tokens
         return read, self.to_target_tokens(target)
 
+    def _text_ids(self, text):
+        """A source, or (source, target), as interventions take them."""
+        source, target = text if isinstance(text, tuple) else (text, None)
+        read, written = self._pair(source, target)
+        return read.tolist(), written.tolist()
+
     # Passes
 
     def __call__(self, source: Text, target: Optional[Text] = None,

@@ -1,5 +1,6 @@
 // Translators.
 #include "bindings.h"
+#include "heed/intervention.h"
 #include "heed/translate.h"
 
 namespace heed::python {
@@ -94,6 +95,14 @@ void bind_translation(py::module_& module) {
              return translator.target_pieces(vector_of(tokens));
            })
       .def("translate", &translate)
+      // The same translator with edits in all of its passes.
+      .def("with_edits",
+           [](const Translator& translator, const std::vector<py::dict>& edits) {
+             const std::vector<Edit> all = edits_of(edits);
+             return unlocked([&]() -> std::shared_ptr<Translator> {
+               return std::make_shared<EditedTranslator>(translator, all);
+             });
+           })
       .def("cross_attention",
            [](const Translator& translator, const TokenArray& source, const TokenArray& target) {
              const std::vector<std::int32_t> from = vector_of(source), to = vector_of(target);

@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/attend.h"
 #include "cli/command.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/pair_command.h"
@@ -31,6 +32,7 @@ struct AttendOptions {
   bool json = false;
   std::string kind;  // of a translator
   PairOptions pair;
+  InterventionOptions interventions;
 };
 
 void check_choice(const AttendOptions& options, const StackSpecification& config) {
@@ -92,6 +94,7 @@ std::vector<std::int64_t> layers_to_keep(const AttendOptions& options,
 void print_attention_json(const AttendOptions& options, const AttendedText& text) {
   OrderedJson document{{"model", text.model.name},
                        {"tokens", tokens_json(text.model, text.tokens)}};
+  if (options.interventions.any()) document["changed"] = options.interventions.summary();
   if (!options.word.empty()) {
     const std::vector<TextWord> words = text_words(text.model, text.tokens);
     const TextWord& word = find_word(words, options.word, options.occurrence);
@@ -132,6 +135,7 @@ void attend(const AttendOptions& options) {
   if (is_pair_model(options.model)) {
     return attend_pair(load_pair_model(options.model), options.text,
                        {.pair = options.pair,
+                        .interventions = options.interventions,
                         .kind = options.kind,
                         .layer = options.layer,
                         .head = options.head,
@@ -143,10 +147,13 @@ void attend(const AttendOptions& options) {
   }
   require_no_pair_options(options.pair, options.model);
   if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
-  const LoadedModel model = load_model(options.model);
+  LoadedModel model = load_model(options.model);
   check_choice(options, model.gpt.specification());
-  const AttendedText text(model, read_tokens(options.text, model),
-                          layers_to_keep(options, model.gpt.specification()));
+  const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
+  if (auto editor = make_interventions(options.interventions, model, tokens)) {
+    model = model.with_editor(std::move(editor));
+  }
+  const AttendedText text(model, tokens, layers_to_keep(options, model.gpt.specification()));
   if (options.json) return print_attention_json(options, text);
   const Screen screen;
   if (!options.word.empty()) {
@@ -196,10 +203,12 @@ void add_attend_command(Command app) {
   add_target_options(*command, options->pair);
   command->add_option("--kind", options->kind, "Translator: show encoder, decoder or cross [all]")
       ->type_name("KIND");
-  add_pair_change_options(*command, options->pair);
+  add_intervention_options(*command, options->interventions);
   add_json_option(*command, options->json);
   command->callback([options, command] {
-    choose_pair_model(*command, options->pair.any() || !options->kind.empty(), options->model);
+    const bool is_pair =
+        options->pair.any() || !options->kind.empty() || options->interventions.name_two_texts();
+    choose_pair_model(*command, is_pair, options->model);
     attend(*options);
   });
 }

@@ -138,7 +138,7 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
                                    options.grid));
   }
   if (edges) {
-    const auto points = parse_points(model.gpt.specification(), options.head);
+    const auto points = parse_points(model.gpt.architecture(), options.head);
     if (points.size() != 1 || points[0].where.heads.size() != 1) {
       fail_usage(fmt::format("--head '{}' is not a head; write it like L2H3", options.head));
     }

@@ -177,9 +177,8 @@ void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& reques
       gradient_target(options, request, [&](const std::string& text, const std::string& option) {
         return single_token(model, text, option);
       });
-  const PairOptions changes = pair_changes(options.pair, options.interventions);
-  const Texts tokens = read_pair(options.text, changes, model).tokens;
-  const auto editor = make_pair_interventions(changes, model, tokens);
+  const Texts tokens = read_pair(options.text, options.pair, model).tokens;
+  const auto editor = make_interventions(options.interventions, model, tokens);
   const Trace trace = trace_texts(*model.model, tokens, request, target, editor.get());
   if (!options.out.empty()) {
     write_trace(options, model.name, trace,
@@ -269,8 +268,9 @@ void add_trace_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->footer(points_footer() + intervention_footer);
   command->callback([options, command] {
-    choose_pair_model(*command, options->pair.any() || !options->source_positions.empty(),
-                      options->model);
+    const bool is_pair = options->pair.any() || !options->source_positions.empty() ||
+                         options->interventions.name_two_texts();
+    choose_pair_model(*command, is_pair, options->model);
     trace_text(*options);
   });
 }

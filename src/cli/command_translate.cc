@@ -13,6 +13,7 @@
 #include "cli/beam_tree_view.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
@@ -34,6 +35,7 @@ struct TranslateCallOptions {
   std::optional<std::string> input;
   std::string file;
   BeamOptions search;
+  InterventionOptions interventions;
   std::string out;
   std::string long_lines = "refuse";
   bool tree = false;
@@ -231,8 +233,8 @@ void require_one_sentence(const TranslateCallOptions& options, const SourceLines
   }
 }
 
-void translate(const TranslateCallOptions& options) {
-  const BeamOptions& search = options.search;
+void translate(TranslateCallOptions options) {
+  BeamOptions& search = options.search;
   if (search.n_best > search.beams) {
     fail_usage(fmt::format("--best {} needs as many --beams, not {}", search.n_best, search.beams));
   }
@@ -244,6 +246,8 @@ void translate(const TranslateCallOptions& options) {
   const SourceLines sources = read_sources(options);
   if (options.tree) require_one_sentence(options, sources);
   const LoadedTranslator translator = load_translator(options.model, load);
+  const auto editor = make_interventions(options.interventions, pair_model_of(translator), {});
+  search.editor = editor.get();
   const std::string text = options.tree ? tree_text(translator, sources, options)
                                         : translated_text(translator, sources, options);
   const bool is_plain = !options.tree && !options.json;
@@ -299,6 +303,7 @@ void add_translate_command(Command app) {
   command->add_option("-o,--out", options->out, "Write to a file [standard output]")
       ->type_name("FILE");
   add_json_option(*command, options->json);
+  add_intervention_options(*command, options->interventions);
   command->callback([options] { translate(*options); });
 }
 

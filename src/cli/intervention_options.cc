@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "engine/edits.h"
 #include "microscope/intervene/intervention_text.h"
 
@@ -25,20 +26,31 @@ std::vector<float> read_vector(const std::string& file) {
   return document.get<std::vector<float>>();
 }
 
+// A model, the texts of the passes that are changed, and how other texts are read.
+struct EditedRun {
+  const Architecture& architecture;
+  Texts texts;
+  TextLengths lengths;  // of the positions that may be changed
+  std::int64_t first_position = 0;
+  std::function<Texts(const std::string&)> encode;
+  std::function<Texts(const std::string&)> encode_part;  // of steering
+};
+
 // The options as the library's edits.
 class EditList {
  public:
-  EditList(const InterventionOptions& options, const LoadedModel& model,
-           std::span<const std::int32_t> tokens, const EditedPositions& edited)
-      : options_(options),
-        model_(model),
-        tokens_(tokens.begin(), tokens.end()),
-        first_position_(edited.first),
-        positions_(edited.end > 0 ? edited.end : std::ssize(tokens)) {}
+  EditList(const InterventionOptions& options, const EditedRun& run)
+      : options_(options), run_(run) {}
 
   std::vector<Edit> make() {
+    if (options_.renormalise && options_.cut.empty() && options_.cut_words.empty()) {
+      fail_usage("--renormalise needs --cut or --cut-words");
+    }
+    const CutEdges::Rest rest =
+        options_.renormalise ? CutEdges::Rest::renormalised : CutEdges::Rest::kept;
     for (const std::string& where : options_.ablate) add(where, SetZero{});
-    for (const std::string& where : options_.mean) add(where, SetMean{{text(options_.mean_text)}});
+    for (const std::string& where : options_.mean)
+      add(where, SetMean{{text(options_.mean_text, "--mean-text")}});
     for (const std::string& option : options_.scale) {
       const auto [where, factor] = parse_assignment(option, "--scale L2H3=0.5");
       add(where, ScaleBy{parse_factor(factor)});
@@ -50,33 +62,57 @@ class EditList {
     add_steering();
     for (const std::string& where : options_.replace) replace(where);
     for (const std::string& where : options_.freeze) {
-      add(where, FreezePattern{text(options_.freeze_text)});
+      add_to_patterns(where, FreezePattern{text(options_.freeze_text, "--freeze-text")});
     }
     for (const std::string& option : options_.cut) {
       HeadEdges cut = parse_edges(option);
-      require_positions(cut, positions_, option);
-      add(cut.head,
-          CutEdges{std::move(cut.edges),
-                   options_.renormalise ? CutEdges::Rest::renormalised : CutEdges::Rest::kept});
+      for (const InterventionPoint& pattern : pattern_points(run_.architecture, cut.head)) {
+        require_edges(pattern, cut.edges, run_.lengths, option);
+      }
+      add_to_patterns(cut.head, CutEdges{std::move(cut.edges), rest});
+    }
+    if (!options_.cut_words.empty() && run_.texts.target.empty()) {
+      fail_usage("--cut-words needs the words of a target: give one to heed attend or heed trace");
+    }
+    for (const std::string& option : options_.cut_words) {
+      const HeadEdges cut = parse_edges(option);
+      for (const auto& [query, key] : cut.edges) {
+        add_to_patterns(cut.head, CutWords{run_.texts, query, key, rest});
+      }
+    }
+    for (const std::string& option : options_.mask) {
+      const auto [where, kind] = parse_assignment(option, "--mask encoder=causal");
+      add_to_patterns(where, parse_mask(kind));
     }
     return std::move(edits_);
   }
 
  private:
   template <class Change>
-  void add(std::string where, Change change) {
-    for (const InterventionPoint& selected : parse_points(model_.gpt.specification(), where)) {
-      const Selection& positions = selected.where;
-      require_positions(positions, positions_, where);
-      require(positions.last_position >= first_position_, ErrorCode::invalid_argument,
+  void add(const std::string& where, Change change) {
+    add_at(where, parse_points(run_.architecture, where), std::move(change));
+  }
+  template <class Change>
+  void add_to_patterns(const std::string& where, Change change) {
+    add_at(where, pattern_points(run_.architecture, where), std::move(change));
+  }
+  template <class Change>
+  void add_at(const std::string& where, const std::vector<InterventionPoint>& points,
+              Change change) {
+    for (const InterventionPoint& selected : points) {
+      require_positions(selected, run_.lengths, where);
+      require(selected.where.last_position >= run_.first_position, ErrorCode::invalid_argument,
               "'{}' ends before position {}, where --edit-from-step begins", where,
-              first_position_);
+              run_.first_position);
     }
-    edits_.push_back({std::move(where), std::move(change), first_position_});
+    edits_.push_back({where, std::move(change), run_.first_position});
   }
 
-  std::vector<std::int32_t> text(const std::string& given) const {
-    return given.empty() ? tokens_ : model_.encode(given);
+  // `option` names the text where none is given and there is no text itself.
+  Texts text(const std::string& given, const char* option) const {
+    if (!given.empty()) return run_.encode(given);
+    if (run_.texts.target.empty()) fail_usage(fmt::format("give a {} TEXT", option));
+    return run_.texts;
   }
 
   void add_steering() {
@@ -84,9 +120,8 @@ class EditList {
     if (options_.steer_to.empty()) fail_usage("--steer needs a --steer-to TEXT to move towards");
     for (const std::string& option : options_.steer) {
       const auto [where, factor] = parse_assignment(option, "--steer resid_pre2=4");
-      SteerBy steer{.factor = parse_factor(factor),
-                    .toward = model_.encode_part(options_.steer_to)};
-      if (!options_.steer_from.empty()) steer.away = model_.encode_part(options_.steer_from);
+      SteerBy steer{.factor = parse_factor(factor), .toward = run_.encode_part(options_.steer_to)};
+      if (!options_.steer_from.empty()) steer.away = run_.encode_part(options_.steer_from);
       add(where, std::move(steer));
     }
   }
@@ -94,30 +129,37 @@ class EditList {
   // Values go to the position that they come from, so that both texts must have it.
   void replace(const std::string& where) {
     if (options_.replace_text.empty()) fail_usage("--replace needs a --replace-text TEXT");
-    const std::vector<std::int32_t> other = model_.encode(options_.replace_text);
-    for (const InterventionPoint& selected : parse_points(model_.gpt.specification(), where)) {
-      const bool all = where.find('@') == std::string::npos;
+    Texts other = run_.encode(options_.replace_text);
+    for (const InterventionPoint& selected : parse_points(run_.architecture, where)) {
+      const std::int64_t theirs = TextLengths::of(other).rows(selected.point);
+      const std::int64_t own = run_.texts.target.empty()
+                                   ? theirs  // of each source that is translated
+                                   : TextLengths::of(run_.texts).rows(selected.point);
       const bool open = selected.where.last_position == Selection{}.last_position;
-      const bool fits = all || open ? other.size() == tokens_.size()
-                                    : selected.where.last_position < std::ssize(other);
-      if (!fits) {
-        fail_usage(
-            fmt::format("--replace-text has {} tokens and the text {}: choose positions "
-                        "that both have, such as {}@{}",
-                        other.size(), tokens_.size(), where.substr(0, where.find('@')),
-                        std::min(other.size(), tokens_.size()) - 1));
-      }
+      if (open ? theirs == own : selected.where.last_position < theirs) continue;
+      fail_usage(
+          fmt::format("--replace-text has {} tokens and the text {}: choose positions "
+                      "that both have, such as {}@{}",
+                      theirs, own, where.substr(0, where.find('@')), std::min(theirs, own) - 1));
     }
-    add(where, TakeFromText{other});
+    add(where, TakeFromText{std::move(other)});
   }
 
   const InterventionOptions& options_;
-  const LoadedModel& model_;
-  std::vector<std::int32_t> tokens_;
-  std::int64_t first_position_;
-  std::int64_t positions_;
+  const EditedRun& run_;
   std::vector<Edit> edits_;
 };
+
+// "SOURCE ||| TARGET", or a source alone with its translation.
+Texts read_texts(const PairModel& model, const std::string& text) {
+  constexpr std::string_view between = "|||";
+  const std::size_t at = text.find(between);
+  std::vector<std::int32_t> source = model.encode_source(text.substr(0, at));
+  if (at == std::string::npos) {
+    return translated_pair(model, std::move(source), interrupt_flag()).tokens;
+  }
+  return {std::move(source), model.encode_target(text.substr(at + between.size()))};
+}
 
 }  // namespace
 
@@ -125,24 +167,34 @@ const char* const intervention_group = "Interventions";
 const char* const intervention_footer =
     "POINT is a head (L2H3, or its points L2H3.q, .k, .v, .z, .scores, .pattern), a neuron "
     "(L2N17), a block (L2), one of its branches (L2.attn, L2.mlp) or a point by name (resid_pre2, "
-    "blocks.*.hook_mlp_out). A suffix @5, @3-7 or @4- selects positions.";
+    "blocks.*.hook_mlp_out); in a translator, after encoder, decoder or cross: cross.L1H2, "
+    "decoder.L1.mlp. A suffix @5, @3-7 or @4- selects positions. HEAD is a head, a block, or "
+    "self, encoder, decoder or cross: all heads of an attention. TEXT of a translator is a source, "
+    "or 'SOURCE ||| TARGET'.";
 
-bool InterventionOptions::any() const {
-  return std::ranges::any_of(
-      std::array{&ablate, &mean, &scale, &add, &steer, &replace, &freeze, &cut},
-      [](const auto* texts) { return !texts->empty(); });
+std::array<const std::vector<std::string>*, 10> InterventionOptions::all() const {
+  return {&ablate, &mean, &scale, &add, &steer, &replace, &freeze, &cut, &cut_words, &mask};
 }
 
-bool InterventionOptions::only_pairs() const {
-  return mean.empty() && add.empty() && steer.empty() && replace.empty() && freeze.empty();
+bool InterventionOptions::any() const {
+  return std::ranges::any_of(all(), [](const auto* points) { return !points->empty(); });
+}
+
+bool InterventionOptions::name_two_texts() const {
+  const auto names_stack = [](const std::string& point) {
+    return point.starts_with("encoder") || point.starts_with("decoder") ||
+           point.starts_with("cross");
+  };
+  return std::ranges::any_of(
+      all(), [&](const auto* points) { return std::ranges::any_of(*points, names_stack); });
 }
 
 std::string InterventionOptions::summary() const {
   std::string text;
   const auto tell = [&text](const char* verb, const std::vector<std::string>& points,
-                            const std::string& behind = "") {
+                            const std::string& after = "") {
     for (const std::string& point : points) {
-      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", verb, point, behind);
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", verb, point, after);
     }
   };
   const auto quoted = [](const char* word, const std::string& given) {
@@ -156,13 +208,15 @@ std::string InterventionOptions::summary() const {
   tell("replace", replace, quoted("from", replace_text));
   tell("freeze", freeze, quoted("at", freeze_text));
   tell("cut", cut, renormalise ? " renormalised" : "");
+  tell("cut words", cut_words, renormalise ? " renormalised" : "");
+  tell("mask", mask);
   return text;
 }
 
 void add_intervention_options(Command command, InterventionOptions& options) {
   const auto add = [&command](const char* name, std::vector<std::string>& items, const char* type,
-                              const char* description, char values_behind = '\0') {
-    add_list_option(command, name, items, description, values_behind)
+                              const char* description, char values_after = '\0') {
+    add_list_option(command, name, items, description, values_after)
         ->type_name(type)
         ->group(intervention_group);
   };
@@ -176,6 +230,9 @@ void add_intervention_options(Command command, InterventionOptions& options) {
       "Patch in activations from --replace-text, position by position");
   add("--freeze", options.freeze, "POINT,…", "Keep attention patterns as in --freeze-text");
   add("--cut", options.cut, "HEAD:Q>K,…", "Cut a head's edges from query to key positions", ':');
+  add("--cut-words", options.cut_words, "HEAD:Q>K,…",
+      "Cut the edges from word Q, from 0, to word K", ':');
+  add("--mask", options.mask, "HEAD=KIND,…", "Give attention a causal mask, or none", '=');
   const auto add_text = [&command](const char* name, std::string& text, const char* description) {
     command.add_option(name, text, description)->type_name("TEXT")->group(intervention_group);
   };
@@ -184,25 +241,49 @@ void add_intervention_options(Command command, InterventionOptions& options) {
   add_text("--steer-from", options.steer_from, "Steer away from this text [zero]");
   add_text("--replace-text", options.replace_text, "Take --replace from this text");
   add_text("--freeze-text", options.freeze_text, "Take --freeze from this text [the text itself]");
-  command.add_flag("--renormalise", options.renormalise, "Rescale rows to sum to one after --cut")
+  command.add_flag("--renormalise", options.renormalise, "Rescale rows to sum to one after cuts")
       ->group(intervention_group);
   command.footer(intervention_footer);
 }
 
 std::vector<Edit> make_edits(const InterventionOptions& options, const LoadedModel& model,
                              std::span<const std::int32_t> tokens, const EditedPositions& edited) {
-  if (!options.any()) return {};
-  return EditList(options, model, tokens, edited).make();
+  const EditedRun run{
+      .architecture = model.gpt.architecture(),
+      .texts = {.target = {tokens.begin(), tokens.end()}},
+      .lengths = {.target = edited.end > 0 ? edited.end : std::ssize(tokens)},
+      .first_position = edited.first,
+      .encode = [&](const std::string& text) { return Texts{.target = model.encode(text)}; },
+      .encode_part =
+          [&](const std::string& text) { return Texts{.target = model.encode_part(text)}; }};
+  return EditList(options, run).make();
 }
 
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,
                                                   const EditedPositions& edited) {
-  if (!options.any()) return nullptr;
   const std::vector<Edit> edits = make_edits(options, model, tokens, edited);
-  return std::make_unique<Interventions>(model.gpt.specification(),
-                                         resolve_edits(model.gpt, edits));
+  if (edits.empty()) return nullptr;
+  return std::make_unique<Interventions>(model.gpt.architecture(),
+                                         resolve_edits(model.gpt, edits, words_of(model)));
+}
+
+std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
+                                                  const PairModel& model, const Texts& texts) {
+  if (!options.any()) return nullptr;
+  const auto read = [&](const std::string& text) { return read_texts(model, text); };
+  const Architecture& architecture = model.architecture();
+  const TextLengths all{architecture.encoder().context, architecture.decoder().context};
+  const std::vector<Edit> edits =
+      EditList(options, {.architecture = architecture,
+                         .texts = texts,
+                         .lengths = texts.target.empty() ? all : TextLengths::of(texts),
+                         .encode = read,
+                         .encode_part = read})
+          .make();
+  return std::make_unique<Interventions>(architecture,
+                                         resolve_edits(*model.model, edits, words_of(model)));
 }
 
 }  // namespace heed::cli

@@ -1,6 +1,8 @@
-// The options by which a command changes the passes that it runs, the same for every command.
+// The options by which a command changes the passes that it runs, the same for every command, in a
+// text and in a source and its target.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
+#include "engine/pair_model.h"
 #include "heed/intervention.h"
 #include "microscope/intervene/intervention.h"
 
@@ -23,7 +26,10 @@ struct InterventionOptions {
   std::vector<std::string> replace;
   std::vector<std::string> freeze;
   std::vector<std::string> cut;
-  // Texts whose activations are used; empty: the text itself.
+  std::vector<std::string> cut_words;
+  std::vector<std::string> mask;
+  // Texts whose activations are used; empty: the text itself. Of a translator, a source, or a
+  // source and a target around "|||".
   std::string mean_text;
   std::string steer_to;
   std::string steer_from;
@@ -32,9 +38,12 @@ struct InterventionOptions {
   bool renormalise = false;
 
   bool any() const;
-  bool only_pairs() const;  // none but those that a translator takes: ablate, scale, cut
+  bool name_two_texts() const;  // a point of encoder, decoder or cross
   // "ablate L2H3, cut L1H0:7>3", for captions and JSON documents; empty for none.
   std::string summary() const;
+
+ private:
+  std::array<const std::vector<std::string>*, 10> all() const;
 };
 
 // In --help: the heading of the options, and what POINT means.
@@ -60,5 +69,9 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
                                                   const LoadedModel& model,
                                                   std::span<const std::int32_t> tokens,
                                                   const EditedPositions& edited = {});
+// In passes over a source and a target; where there is no target yet, as in translation, every
+// position of the contexts may be changed, and other texts must be given.
+std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
+                                                  const PairModel& model, const Texts& texts);
 
 }  // namespace heed::cli

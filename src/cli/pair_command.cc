@@ -103,7 +103,7 @@ void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
   OrderedJson document{{"model", pair.model.name},
                        {"source", pair_text_json(pair.model, PairSide::source, tokens.source)},
                        {"target", std::move(target)}};
-  if (options.pair.changes_any()) document["changed"] = options.pair.summary();
+  if (options.interventions.any()) document["changed"] = options.interventions.summary();
   if (!options.word.empty()) {
     document["walk"] = word_json(pair, word_choice(options, pair));
     return print_json(document);
@@ -138,7 +138,7 @@ void print_pair_json(const PairAttendOptions& options, AttendedPair& pair) {
     }
     document["heads"].push_back(std::move(row));
   }
-  if (options.pair.changes_any()) {
+  if (options.interventions.any()) {
     const RecordedPass unedited(*pair.model.model, tokens);
     document["effect"] = pair_effects_json(pair.model, pair_effects(unedited, pair.pass));
   }
@@ -151,7 +151,8 @@ void attend_pair(const PairModel& model, const TextOptions& text,
                  const PairAttendOptions& options) {
   check_pair_choice(options, model.architecture());
   PairTexts texts = read_pair(text, options.pair, model);
-  const auto editor = make_pair_interventions(options.pair, model, texts.tokens);
+  const std::shared_ptr<Interventions> editor =
+      make_interventions(options.interventions, model, texts.tokens);
   AttendedPair pair(model, std::move(texts), editor);
   if (options.json) return print_pair_json(options, pair);
   const Screen screen;
@@ -164,7 +165,7 @@ void attend_pair(const PairModel& model, const TextOptions& text,
   if (options.top > 0)
     return print_pair_heads(pair, chosen_sites(options, pair.pass.architecture()), options.top,
                             screen);
-  if (editor != nullptr) return print_pair_changes(pair, options.pair.summary(), screen);
+  if (editor != nullptr) return print_pair_changes(pair, options.interventions.summary(), screen);
   print_pair_overview(pair, chosen_sites(options, pair.pass.architecture()), screen);
 }
 

@@ -13,33 +13,16 @@
 
 namespace heed::cli {
 
-// The second text, and what is changed in a pass over both. Of a model of one stack none is given.
+// The second text. Of a model of one stack none is given.
 struct PairOptions {
   std::optional<std::string> target;
   std::string target_tokens;
-  std::vector<std::string> ablate;
-  std::vector<std::string> scale;
-  std::vector<std::string> cut;
-  bool renormalise = false;
-  bool causal_encoder = false;
 
-  bool any() const { return target || !target_tokens.empty() || changes_any(); }
-  bool changes_any() const {
-    return !ablate.empty() || !scale.empty() || !cut.empty() || causal_encoder;
-  }
-  std::string summary() const;  // "ablate cross.L1H2, cut cross.L0:3>2"
+  bool any() const { return target || !target_tokens.empty(); }
 };
 
 // --target and --target-tokens.
 void add_target_options(Command command, PairOptions& options);
-// --ablate, --scale, --cut, --renormalise and --causal-encoder, for commands that have no other
-// interventions.
-void add_pair_change_options(Command command, PairOptions& options);
-
-// The options of a pair with the interventions of a command. Throws Error{invalid_argument} for
-// those that a pair does not take.
-PairOptions pair_changes(PairOptions options, const InterventionOptions& interventions);
-
 // Without --model, what only a translator can do is done by the one that heed carries: `needed`
 // says whether the call asks for such a thing.
 void choose_pair_model(Command command, bool needed, std::string& model);
@@ -51,12 +34,9 @@ void require_no_pair_options(const PairOptions& options, const std::string& mode
 // Throws Error{invalid_argument} for texts that do not fit the model.
 PairTexts read_pair(const TextOptions& text, const PairOptions& options, const PairModel& model);
 
-// Null for none.
-std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& options,
-                                                       const PairModel& model, const Texts& tokens);
-
 struct PairAttendOptions {
   PairOptions pair;
+  InterventionOptions interventions;
   std::string kind;  // empty: all, or cross where a head is chosen
   std::optional<std::int64_t> layer;
   std::optional<std::int64_t> head;

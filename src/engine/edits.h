@@ -3,13 +3,20 @@
 
 #include <vector>
 
+#include "engine/loaded_model.h"
+#include "engine/pair_model.h"
 #include "heed/intervention.h"
-#include "microscope/intervene/intervention.h"
+#include "microscope/intervene/intervention_text.h"
 
 namespace heed {
 
 // The interventions in order; runs the model on the texts that edits refer to. Throws what
 // EditedModel throws.
-std::vector<Intervention> resolve_edits(const Transformer& gpt, const std::vector<Edit>& edits);
+std::vector<Intervention> resolve_edits(const Transformer& model, const std::vector<Edit>& edits,
+                                        const WordsOf& words = {});
+
+// Words as edits count them. Borrow the model.
+WordsOf words_of(const LoadedModel& model);
+WordsOf words_of(const PairModel& model);
 
 }  // namespace heed

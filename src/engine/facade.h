@@ -32,6 +32,16 @@ struct TranslatorAccess {
   static const LoadedTranslator& loaded(const Translator& translator) {
     return translator.parts_->loaded;
   }
+  // The same translator, all of whose passes `editor` changes.
+  static Translator with_editor(const Translator& translator, std::shared_ptr<Editor> editor) {
+    const LoadedTranslator& from = loaded(translator);
+    return Translator(std::make_unique<Translator::Parts>(
+        Translator::Parts{{.name = from.name,
+                           .model = from.model.with_editor(std::move(editor)),
+                           .tokenizers = from.tokenizers,
+                           .cache_type = from.cache_type,
+                           .is_embedded = from.is_embedded}}));
+  }
 };
 
 // An array of the public interface, which takes over the tensor's memory.

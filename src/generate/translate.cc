@@ -94,7 +94,16 @@ std::vector<std::vector<TokenHypothesis>> translate_tokens(const Transformer& mo
                                                            BeamOptions options) {
   options.drawable = std::min<std::int64_t>(target.vocabulary_size(),
                                             model.architecture().decoder().vocabulary_size);
-  return beam_search(model, sources.rows(), options);
+  const bool is_edited = options.editor != nullptr || model.editor() != nullptr;
+  if (!is_edited || sources.count() == 1) return beam_search(model, sources.rows(), options);
+  // Edited passes are of one source each.
+  std::vector<std::vector<TokenHypothesis>> found;
+  for (std::int64_t i = 0; i < sources.count(); ++i) {
+    SourceTokens one;
+    one.add(sources.source(i));
+    found.push_back(std::move(beam_search(model, one.rows(), options).front()));
+  }
+  return found;
 }
 
 Tensor<float> cross_attention(const Transformer& model, std::span<const std::int32_t> source,

@@ -11,9 +11,18 @@
 namespace heed {
 namespace {
 
-void edit_plane(const Pass& pass, const Point& point, std::int64_t b, std::int64_t head,
-                View<float> plane) {
+// A point of attention with these operands.
+EditedPoint edited_plane(const Pass& pass, const Point& point,
+                         const kernels::AttentionInput<float>& input) {
   EditedPoint edited = pass.edited_point(point);
+  edited.attention = &input;
+  edited.attention_begin = edited.first_sequence;
+  return edited;
+}
+
+void edit_plane(const Pass& pass, const Point& point, const kernels::AttentionInput<float>& input,
+                std::int64_t b, std::int64_t head, View<float> plane) {
+  EditedPoint edited = edited_plane(pass, point, input);
   edited.first_sequence += b;
   edited.head = head;
   pass.editor->edit(edited, plane.reshape({1, 1, plane.extent(0), plane.extent(1)}));
@@ -98,7 +107,7 @@ void edit_attention_together(const Pass& pass, std::int64_t layer, const Attenti
           kernels::attention_scores_tile(input, tile, out);
         });
     Tensor<float> edited = copy_of(scores);
-    pass.edit(pass.point(points.scores, layer), edited);
+    pass.editor->edit(edited_plane(pass, pass.point(points.scores, layer), input), edited);
     for_each_plane(scores, [&](std::int64_t b, std::int64_t head) {
       update_pattern(scores.view()[b][head], edited.view()[b][head], pattern.view()[b][head]);
     });
@@ -135,7 +144,7 @@ void scores_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& p
                   View<float> out) {
   kernels::attention_scores_tile(input, whole_plane(input, b, head), out);
   if (pass.edits_head(pass.point(points.scores, layer), head)) {
-    edit_plane(pass, pass.point(points.scores, layer), b, head, out);
+    edit_plane(pass, pass.point(points.scores, layer), input, b, head, out);
   }
 }
 
@@ -150,7 +159,7 @@ void pattern_plane(const Pass& pass, std::int64_t layer, const AttentionPoints& 
     update_pattern(before, scores, out);
   }
   if (pass.edits_head(pass.point(points.pattern, layer), head)) {
-    edit_plane(pass, pass.point(points.pattern, layer), b, head, out);
+    edit_plane(pass, pass.point(points.pattern, layer), input, b, head, out);
   }
 }
 

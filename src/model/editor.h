@@ -17,6 +17,11 @@ struct EditedPoint {
   const Sequences* sequences = nullptr;  // of the pass; null: one, from position 0 on
   std::int64_t first_sequence = 0;       // of the pass: values[0]
   std::int64_t head = -1;                // of scores and pattern, one head at a time
+  // Of scores: what they are computed from, for a batch that begins at sequence attention_begin.
+  const kernels::AttentionInput<float>* attention = nullptr;
+  std::int64_t attention_begin = 0;
+
+  std::int64_t attention_sequence() const { return first_sequence - attention_begin; }
 
   // Position of values[b, t] in its sequence; for scores and pattern, of query t.
   std::int64_t position(std::int64_t b, std::int64_t t) const {

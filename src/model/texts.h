@@ -1,18 +1,13 @@
-// What a model reads: the tokens of one text, or of a source and a target; and batches of them.
+// Batches of what a model reads.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace heed {
+#include "heed/texts.h"
 
-struct Texts {
-  std::vector<std::int32_t> source;  // of an encoder-decoder; empty: the model has one stack
-  // As the decoder reads it: its start first. Position t has read tokens 0 to t and writes token
-  // t + 1, the last position the end.
-  std::vector<std::int32_t> target;
-};
+namespace heed {
 
 // Sequences of different lengths, one below the other: sequence b is
 // tokens[row_starts[b], row_starts[b + 1]).

@@ -89,7 +89,7 @@ TEST_F(PairCommands, AttendDrawsEveryView) {
          {"", "--kind cross", "--kind cross --layer 0 --head 1",
           "--kind encoder --layer 0 --head 1 --words", "--word fluffy",
           "--word queen --kind encoder", "--top 4",
-          "--cut 'cross:1>2' --ablate encoder.L0H1 --renormalise", "--causal-encoder"}) {
+          "--cut 'cross:1>2' --ablate encoder.L0H1 --renormalise", "--mask encoder=causal"}) {
       const Outcome outcome = run_heed(fmt::format("attend {} {}", view, texts()),
                                        fmt::format("COLUMNS={} NO_COLOR=1", columns));
       EXPECT_EQ(outcome.status, 0) << view << outcome.err;
@@ -202,7 +202,7 @@ TEST_F(PairCommands, RefuseWithTheReason) {
   refuses("attend --renormalise " + texts(), "needs --cut");
   refuses("trace --points resid_pre_grad " + texts(), "gradients");
   refuses("trace --points q -n 2 " + texts(), "not for translators");
-  refuses("trace --points cross.z --freeze encoder.L0H1 " + texts(), "--ablate, --scale and --cut");
+  refuses("trace --points cross.z --replace encoder.L0H1 " + texts(), "--replace-text");
   refuses("attend " + model() + "'' --target x", "the source is empty");
 }
 

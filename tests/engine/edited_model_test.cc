@@ -36,6 +36,7 @@ class EditedModels : public ::testing::Test {
 
   static inline const std::vector<std::int32_t> tokens{5, 17, 4, 9, 5};
   static inline const std::vector<std::int32_t> others{6, 3, 11, 9, 2};
+  static inline const Texts text{.target = others};
   static inline std::unique_ptr<testing::ScratchDirectory> directory;
   static inline std::unique_ptr<Model> model;
 };
@@ -51,8 +52,8 @@ TEST_F(EditedModels, EveryChangeIsSeenWhereItWasMade) {
   const auto traced = [](const std::string& point, const Edit& edit) {
     return EditedModel(*model, {edit}).trace(tokens, {.points = {point}}).arrays.at(0).values;
   };
-  const auto plain = [](const std::string& point, const std::vector<std::int32_t>& text) {
-    return model->trace(text, TraceRequest{.points = {point}}).arrays.at(0).values;
+  const auto plain = [](const std::string& point, const std::vector<std::int32_t>& read) {
+    return model->trace(read, TraceRequest{.points = {point}}).arrays.at(0).values;
   };
   const std::string mid = "blocks.1.hook_resid_mid";
   const std::vector<float> was = plain(mid, tokens), other = plain(mid, others);
@@ -63,8 +64,8 @@ TEST_F(EditedModels, EveryChangeIsSeenWhereItWasMade) {
   EXPECT_EQ(traced(mid, {mid, ScaleBy{-2.0F}})[at], -2.0F * was[at]);
   EXPECT_EQ(traced(mid, {mid, AddVector{vector}})[at], was[at] + 2.5F);
   EXPECT_EQ(traced(mid, {mid, SetRow{vector}})[at], 2.5F);
-  EXPECT_EQ(traced(mid, {mid, TakeFromText{others}})[at], other[at]);
-  EXPECT_EQ(traced(mid, {mid + "@3", TakeFromText{others}})[at - width], was[at - width]);
+  EXPECT_EQ(traced(mid, {mid, TakeFromText{text}})[at], other[at]);
+  EXPECT_EQ(traced(mid, {mid + "@3", TakeFromText{text}})[at - width], was[at - width]);
   EXPECT_EQ(
       traced(mid, {mid, TakeFrom{model->trace(others, TraceRequest{.points = {mid}}).at(mid)}})[at],
       other[at]);
@@ -73,21 +74,21 @@ TEST_F(EditedModels, EveryChangeIsSeenWhereItWasMade) {
     mean += other[t * width + 7] / 5;
     away += was[t * width + 7] / 5;
   }
-  EXPECT_NEAR(traced(mid, {mid, SetMean{{others}}})[at], mean, 1e-6);
-  EXPECT_NEAR(traced(mid, {mid, SteerBy{3.0F, others, tokens}})[at], was[at] + 3 * (mean - away),
-              1e-5);
+  EXPECT_NEAR(traced(mid, {mid, SetMean{{text}}})[at], mean, 1e-6);
+  EXPECT_NEAR(traced(mid, {mid, SteerBy{3.0F, text, {.target = tokens}}})[at],
+              was[at] + 3 * (mean - away), 1e-5);
 }
 
 TEST_F(EditedModels, PatternsAreFrozenAndCut) {
-  const auto pattern = [](const std::vector<Edit>& edits, const std::vector<std::int32_t>& text) {
+  const auto pattern = [](const std::vector<Edit>& edits, const std::vector<std::int32_t>& read) {
     return EditedModel(*model, edits)
-        .trace(text, {.points = {"pattern1"}, .heads = {2}})
+        .trace(read, {.points = {"pattern1"}, .heads = {2}})
         .arrays.at(0)
         .values;
   };
   for (const char* where : {"L1H2", "L1", "L1H2.pattern", "pattern1"}) {
-    const Edit edit = std::string(where) == "pattern1" ? Edit{where, TakeFromText{others}}
-                                                       : Edit{where, FreezePattern{others}};
+    const Edit edit = std::string(where) == "pattern1" ? Edit{where, TakeFromText{text}}
+                                                       : Edit{where, FreezePattern{text}};
     EXPECT_EQ(pattern({edit}, tokens), pattern({}, others)) << where;
   }
   const auto whole = pattern({}, tokens);
@@ -99,7 +100,7 @@ TEST_F(EditedModels, PatternsAreFrozenAndCut) {
 TEST_F(EditedModels, AHeadOfAPointTakesItsOwnPartOfAVector) {
   // What adds to every head the difference of two texts' means moves a head as what adds it there.
   const auto z = [](const std::string& where, std::vector<std::int64_t> heads) {
-    return EditedModel(*model, {{where, SteerBy{2.0F, others}}})
+    return EditedModel(*model, {{where, SteerBy{2.0F, text}}})
         .trace(tokens, {.points = {"v0"}, .heads = std::move(heads)})
         .arrays.at(0)
         .values;
@@ -111,12 +112,12 @@ TEST_F(EditedModels, AHeadOfAPointTakesItsOwnPartOfAVector) {
 TEST_F(EditedModels, GenerateAndTraceStepByStep) {
   Model::GenerateOptions greedy{.max_new_tokens = 6};
   greedy.sampling.temperature = 0;
-  const auto text = [&](const std::vector<Edit>& edits) {
+  const auto generated = [&](const std::vector<Edit>& edits) {
     return EditedModel(*model, edits).generate(tokens, greedy).tokens;
   };
   const auto plain = model->generate(tokens, greedy).tokens;
-  EXPECT_EQ(text({}), plain);
-  const auto late = text({{"blocks.*.hook_resid_post", SetZero{}, std::ssize(tokens) + 2}});
+  EXPECT_EQ(generated({}), plain);
+  const auto late = generated({{"blocks.*.hook_resid_post", SetZero{}, std::ssize(tokens) + 2}});
   ASSERT_EQ(late.size(), 6U);
   // The token of step 2 is the first that is read changed; the one after it is drawn from that.
   EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + 3, late.begin()));
@@ -149,11 +150,14 @@ TEST_F(EditedModels, RefuseWhatCannotBe) {
   EXPECT_THAT(refusal({"L1H7", SetZero{}}), HasSubstr("'L1H2'"));
   EXPECT_THAT(refusal({"L1", AddVector{{1, 2}}}), HasSubstr("expected 24"));
   EXPECT_THAT(refusal({"L1H0", AddVector{{1, 2}}}), HasSubstr("expected 8"));
-  EXPECT_THAT(refusal({"L1N3", FreezePattern{others}}), HasSubstr("no attention pattern"));
-  EXPECT_THAT(refusal({"embed", FreezePattern{others}}), HasSubstr("no attention pattern"));
-  EXPECT_THAT(refusal({"L1", CutEdges{{{2, 1}}}}), HasSubstr("hook_pattern"));
+  EXPECT_THAT(refusal({"L1N3", FreezePattern{text}}), HasSubstr("no attention pattern"));
+  EXPECT_THAT(refusal({"embed", FreezePattern{text}}), HasSubstr("no attention pattern"));
+  EXPECT_THAT(refusal({"L1.mlp", CutEdges{{{2, 1}}}}), HasSubstr("no attention pattern"));
+  EXPECT_THAT(refusal({"L1H0", TakeFromText{{.source = others, .target = others}}}),
+              HasSubstr("a source of 5 tokens"));
+  EXPECT_THAT(refusal({"L1H0", SetMask{SetMask::Kind::causal}}), HasSubstr("already"));
   EXPECT_THAT(refusal({"L1H0", CutEdges{{{1, 2}}}}), HasSubstr("from 1 to 2"));
-  EXPECT_THAT(refusal({"pattern1", SetMean{{others}}}), HasSubstr("no mean"));
+  EXPECT_THAT(refusal({"pattern1", SetMean{{text}}}), HasSubstr("no mean"));
   EXPECT_THAT(refusal({"L1H0", SetMean{}}), HasSubstr("at least one"));
   EXPECT_THAT(refusal({"L1H0", TakeFromText{}}), HasSubstr("no tokens"));
   EXPECT_THAT(refusal({"L1", SetZero{}, -1}), HasSubstr("first_position is -1"));

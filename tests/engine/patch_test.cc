@@ -29,8 +29,8 @@ TEST(PatchSweepOfAModel, IsThatOfOneEditPerCell) {
   for (std::int64_t layer = 0; layer < 2; ++layer) {
     for (std::int64_t head = 0; head < 3; ++head) {
       const std::string where = "L" + std::to_string(layer) + "H" + std::to_string(head) + ".v";
-      const auto logits =
-          EditedModel(model, {{where, TakeFromText{request.clean}}}).logits(request.corrupted);
+      const auto logits = EditedModel(model, {{where, TakeFromText{{.target = request.clean}}}})
+                              .logits(request.corrupted);
       EXPECT_NEAR(found.value(layer, head), logits[7] - logits[8], 1e-4);  // logits of about ten
     }
   }

@@ -28,7 +28,7 @@ class RecordedValuesTest : public ::testing::Test {
       interventions_.push_back(
           {.point = block_point(static_cast<std::int64_t>(i % 2)), .change = SetZero{}});
       new_tensors_ += values_.want(
-          &pass_,
+          "t1",
           [this](Probe& probe) {
             ++replays_;
             pass_.replay(probe);
@@ -52,7 +52,7 @@ TEST_F(RecordedValuesTest, EveryPassIsReplayedOnce) {
   ask(256, RecordedValues::Mean{});
   values_.fill(interventions_, nullptr);
   EXPECT_EQ(replays_, 1);
-  const std::vector<std::vector<std::int32_t>> texts{{3, 1, 4, 1, 5, 9, 2, 6}};
+  const std::vector<Texts> texts{{.target = {3, 1, 4, 1, 5, 9, 2, 6}}};
   for (const std::size_t i : {0U, 1U, 254U, 255U}) {
     EXPECT_EQ(std::get<SetRow>(interventions_[i].change).row,
               mean_row(gpt_, interventions_[i].point, texts));

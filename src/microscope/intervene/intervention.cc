@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "kernels/kernels.h"
 #include "microscope/attention/visible_keys.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
@@ -30,10 +31,12 @@ void check_indices(const std::vector<std::int64_t>& indices, std::int64_t count,
 // Checks that an intervention fits its point.
 class Examiner {
  public:
-  Examiner(const Architecture& architecture, const Intervention& intervention)
+  // `sees_all`: no mask hides keys from its queries.
+  Examiner(const Architecture& architecture, const Intervention& intervention, bool sees_all)
       : architecture_(architecture),
         config_(architecture.of(intervention.point.site)),
         intervention_(intervention),
+        sees_all_(sees_all),
         name_(point_name(intervention.point)) {
     require_point(architecture_, intervention_.point);
     shape_ = point_shape(config_, intervention_.point.kind);
@@ -81,9 +84,13 @@ class Examiner {
     require(right, ErrorCode::invalid_argument, "the values for {} have the shape {}, expected {}",
             name_, shape.text(), expected_trace());
   }
-  void fits(const HideFuture&) const {
+  void fits(const SetMask& mask) const {
+    const bool causal = mask.kind == SetMask::Kind::causal;
     require(intervention_.point.kind == PointKind::scores, ErrorCode::invalid_argument,
-            "the future is hidden in scores of attention within one text, not in {}", name_);
+            "the future is {} in scores of attention within one text, not in {}",
+            causal ? "hidden" : "shown", name_);
+    require(config_.is_causal() != causal, ErrorCode::invalid_argument, "{} has {}", name_,
+            causal ? "a causal mask already" : "no causal mask to lift");
   }
   void fits(const CutEdges& cut) const {
     const PointKind kind = intervention_.point.kind;
@@ -99,7 +106,8 @@ class Examiner {
               "there is no edge from {} to {}: queries lie below {}, the context", edge.query,
               edge.key, config_.context);
       const VisibleKeys keys =
-          visible_keys(attention, intervention_.point.layer, edge.query, memory);
+          sees_all_ ? VisibleKeys{0, memory}
+                    : visible_keys(attention, intervention_.point.layer, edge.query, memory);
       require(keys.contains(edge.key), ErrorCode::invalid_argument,
               "there is no edge from {} to {}: the query attends to positions {} to {}", edge.query,
               edge.key, keys.begin, keys.end - 1);
@@ -124,6 +132,7 @@ class Examiner {
   const Architecture& architecture_;
   const StackSpecification& config_;
   const Intervention& intervention_;
+  bool sees_all_;
   std::string name_;
   PointShape shape_;
 };
@@ -161,7 +170,7 @@ class RowChanger {
     });
   }
   void operator()(const CutEdges&) const { check(false, "edges are cut in patterns"); }
-  void operator()(const HideFuture&) const { check(false, "the future is hidden in scores"); }
+  void operator()(const SetMask&) const { check(false, "masks are set in scores"); }
 
  private:
   // Calls change(value, head, index) for every selected value; head is 0 at points without heads.
@@ -185,12 +194,12 @@ class RowChanger {
 };
 
 // One row of a head's scores or pattern, (S), of the query at `position`, which sees `keys`. Masked
-// elements are unchanged.
+// elements are unchanged, but by a change of the mask: `unmasked` has what it would show.
 class PlaneRowChanger {
  public:
   PlaneRowChanger(std::int64_t head, std::int64_t position, const VisibleKeys& keys,
-                  View<float> row)
-      : head_(head), position_(position), keys_(keys), row_(row) {}
+                  View<const float> unmasked, View<float> row)
+      : head_(head), position_(position), keys_(keys), unmasked_(unmasked), row_(row) {}
 
   void operator()(const SetZero&) const { scale(0); }
   void operator()(const ScaleBy& by) const { scale(by.factor); }
@@ -215,9 +224,11 @@ class PlaneRowChanger {
       row_(s) = static_cast<float>(row_(s) * (before / after));
     }
   }
-  void operator()(const HideFuture&) const {
-    for (std::int64_t s = position_ + 1; s < keys_.end; ++s) {
-      row_(s) = -std::numeric_limits<float>::infinity();
+  void operator()(const SetMask& mask) const {
+    const float hidden = -std::numeric_limits<float>::infinity();
+    for (std::int64_t s = 0; s < row_.extent(0); ++s) {
+      if (mask.kind == SetMask::Kind::none && row_(s) == hidden) row_(s) = unmasked_(s);
+      if (mask.kind == SetMask::Kind::causal && s > position_) row_(s) = hidden;
     }
   }
   template <class Other>
@@ -233,8 +244,34 @@ class PlaneRowChanger {
   std::int64_t head_;
   std::int64_t position_;
   VisibleKeys keys_;
+  View<const float> unmasked_;
   View<float> row_;
 };
+
+// The scores (T, S) of a head that is edited, of all keys.
+Tensor<float> unmasked_scores(const EditedPoint& edited, const View<float>& plane) {
+  check(edited.attention != nullptr, "scores are edited with the operands they follow from");
+  kernels::AttentionInput<float> input = *edited.attention;
+  input.mask = kernels::Mask::full;
+  input.window = input.query_offset = 0;
+  Tensor<float> scores(Shape{plane.extent(2), plane.extent(3)});
+  kernels::attention_scores_tile(input,
+                                 {.batch = edited.attention_sequence(),
+                                  .head = edited.head,
+                                  .query_end = plane.extent(2),
+                                  .key_end = plane.extent(3)},
+                                 scores);
+  return scores;
+}
+
+bool is_unmasking(const Change& change) {
+  const auto* const mask = std::get_if<SetMask>(&change);
+  return mask != nullptr && mask->kind == SetMask::Kind::none;
+}
+
+bool selects_position(const Selection& where, std::int64_t position) {
+  return position >= where.first_position && position <= where.last_position;
+}
 
 bool point_is_plane(PointKind kind) {
   return kind == PointKind::scores || kind == PointKind::pattern ||
@@ -313,7 +350,10 @@ Interventions::Interventions(const Architecture& architecture,
                              std::vector<Intervention> interventions)
     : architecture_(architecture), interventions_(std::move(interventions)) {
   for (Intervention& intervention : interventions_) {
-    Examiner(architecture_, intervention).examine();
+    const bool sees_all = std::ranges::any_of(interventions_, [&](const Intervention& each) {
+      return is_unmasking(each.change) && each.point.layer == intervention.point.layer;
+    });
+    Examiner(architecture_, intervention, sees_all).examine();
     if (auto* const cut = std::get_if<CutEdges>(&intervention.change)) {
       std::ranges::sort(cut->edges, {}, &CutEdges::Edge::query);  // looked up query by query
     }
@@ -339,6 +379,15 @@ bool Interventions::only_adds(const Point& point) const {
          });
 }
 
+bool Interventions::lifts_mask(const Point& plane, std::int64_t head, std::int64_t position) const {
+  const Point scores{PointKind::scores, plane.layer, plane.site};
+  return !is_cross_point(plane.kind) &&
+         std::ranges::any_of(interventions_, [&](const Intervention& each) {
+           return each.point == scores && is_unmasking(each.change) &&
+                  chosen(each.where.heads, head) && selects_position(each.where, position);
+         });
+}
+
 void Interventions::edit(const EditedPoint& edited, View<float> values) {
   const bool is_plane = edited.head >= 0;
   const BlockSpecification& block = stack_of(edited.point).block;
@@ -350,14 +399,20 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
     if (is_plane && !chosen(where.heads, edited.head)) continue;
     const std::int64_t rows = values.extent(is_plane ? 2 : 1);
     require_values_reach(intervention, edited.position(0, 0), rows);
+    Tensor<float> unmasked;
+    if (is_unmasking(intervention.change)) unmasked = unmasked_scores(edited, values);
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
       for (std::int64_t t = 0; t < rows; ++t) {
         const std::int64_t position = edited.position(b, t);
-        if (position < where.first_position || position > where.last_position) continue;
+        if (!selects_position(where, position)) continue;
         if (is_plane) {
           const VisibleKeys keys =
-              visible_keys(attention, edited.point.layer, position, values.extent(3));
-          std::visit(PlaneRowChanger(edited.head, position, keys, values[b][0][t]),
+              lifts_mask(edited.point, edited.head, position)
+                  ? VisibleKeys{0, values.extent(3)}
+                  : visible_keys(attention, edited.point.layer, position, values.extent(3));
+          const View<const float> row =
+              unmasked.size() > 0 ? unmasked.view()[t] : View<const float>{};
+          std::visit(PlaneRowChanger(edited.head, position, keys, row, values[b][0][t]),
                      intervention.change);
         } else {
           std::visit(RowChanger(intervention, position, values[b][t]), intervention.change);
@@ -386,27 +441,25 @@ std::vector<float> RowMean::mean() const {
   return mean;
 }
 
-void require_mean(const StackSpecification& config, const Point& point) {
-  require(!point_shape(config, point.kind).is_plane, ErrorCode::invalid_argument,
-          "rows of {} differ in length, so they have no mean", point_name(point));
+void require_mean(const Architecture& architecture, const Point& point) {
+  require(!point_shape(architecture.of(point.site), point.kind).is_plane,
+          ErrorCode::invalid_argument, "rows of {} differ in length, so they have no mean",
+          point_name(point));
 }
 
-std::vector<float> mean_row(const Transformer& gpt, const Point& point,
-                            std::span<const std::vector<std::int32_t>> sequences) {
-  require_mean(gpt.specification(), point);
-  require(!sequences.empty(), ErrorCode::invalid_argument, "a mean needs at least one sequence");
+std::vector<float> mean_row(const Transformer& model, const Point& point,
+                            std::span<const Texts> texts) {
+  require_mean(model.architecture(), point);
+  require(!texts.empty(), ErrorCode::invalid_argument, "a mean needs at least one text");
   RowMean mean;
-  for (const std::vector<std::int32_t>& tokens : sequences) {
-    mean.add(values_at(gpt, point, tokens));
-  }
+  for (const Texts& each : texts) mean.add(values_at(model, point, each));
   return mean.mean();
 }
 
-Tensor<float> values_at(const Transformer& gpt, const Point& point,
-                        std::span<const std::int32_t> tokens) {
-  require_point(gpt.specification(), point);
+Tensor<float> values_at(const Transformer& model, const Point& point, const Texts& texts) {
+  require_point(model.architecture(), point);
   Capture capture(std::vector<Point>{point});
-  observe_pass(gpt, tokens, capture);
+  observe_pass(model, texts, capture);
   return capture.take(point);
 }
 

@@ -13,6 +13,8 @@
 #include "heed/intervention.h"
 #include "model/architecture.h"
 #include "model/editor.h"
+#include "model/probe.h"
+#include "model/texts.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -27,10 +29,7 @@ struct ReplaceWith {
 
   std::shared_ptr<const Tensor<float>> values;
 };
-// Sets the scores of all keys after the query to −∞, as a causal mask does: what an encoder would
-// be without sight of what comes later.
-struct HideFuture {};
-using Change = std::variant<SetZero, ScaleBy, AddVector, SetRow, ReplaceWith, CutEdges, HideFuture>;
+using Change = std::variant<SetZero, ScaleBy, AddVector, SetRow, ReplaceWith, CutEdges, SetMask>;
 
 // Empty lists select all.
 struct Selection {
@@ -52,7 +51,8 @@ class Interventions final : public Editor {
  public:
   // Throws Error{invalid_argument} for a layer, head or neuron that is not there, a vector or trace
   // of the wrong shape, and a change that its point does not know (edges are cut in patterns only,
-  // logits cannot be changed), and Error{unsupported} for a point that the model lacks.
+  // masks set in scores, logits cannot be changed), and Error{unsupported} for a point that the
+  // model lacks.
   Interventions(const StackSpecification& config, std::vector<Intervention> interventions);
   // The same for a model of two stacks, whose points name theirs. Of cross-attention, positions of
   // keys and values are those of the source.
@@ -67,6 +67,9 @@ class Interventions final : public Editor {
   const StackSpecification& stack_of(const Point& point) const {
     return architecture_.of(point.site);
   }
+
+  // Whether a change shows the queries of a head at a position all keys.
+  bool lifts_mask(const Point& plane, std::int64_t head, std::int64_t position) const;
 
   Architecture architecture_;
   std::vector<Intervention> interventions_;
@@ -84,17 +87,15 @@ class RowMean {
 };
 
 // Throws Error{invalid_argument} for scores and patterns, whose rows differ in length.
-void require_mean(const StackSpecification& config, const Point& point);
+void require_mean(const Architecture& architecture, const Point& point);
 
-// The mean of a point over all positions of all sequences. Throws what require_mean throws, and
-// Error{invalid_argument} for no sequences.
-std::vector<float> mean_row(const Transformer& gpt, const Point& point,
-                            std::span<const std::vector<std::int32_t>> sequences);
+// The mean of a point over all positions of all texts. Throws what require_mean and RecordedPass
+// throw, and Error{invalid_argument} for no texts.
+std::vector<float> mean_row(const Transformer& model, const Point& point,
+                            std::span<const Texts> texts);
 
-// The values of a point for one text, for ReplaceWith. Throws Error{invalid_argument} for a text
-// that does not fit the model.
-Tensor<float> values_at(const Transformer& gpt, const Point& point,
-                        std::span<const std::int32_t> tokens);
+// The values of a point in a pass over texts, for ReplaceWith. Throws what RecordedPass throws.
+Tensor<float> values_at(const Transformer& model, const Point& point, const Texts& texts);
 
 // The last dimension of a point, and what precedes it.
 struct PointShape {

@@ -159,14 +159,4 @@ TokenInfluence token_influence(const RecordedPass& pass, PairSide side, std::int
           .decoder = row_changes(pass.final_rows(), other.final_rows())};
 }
 
-std::vector<Intervention> causal_encoder(const Architecture& architecture) {
-  std::vector<Intervention> interventions;
-  for (std::int64_t layer = 0; layer < architecture.encoder().layers; ++layer) {
-    interventions.push_back({.point = {PointKind::scores, layer, StackSite::encoder},
-                             .where = {},
-                             .change = HideFuture{}});
-  }
-  return interventions;
-}
-
 }  // namespace heed

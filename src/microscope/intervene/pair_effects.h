@@ -58,7 +58,4 @@ struct TokenInfluence {
 TokenInfluence token_influence(const RecordedPass& pass, PairSide side, std::int64_t position,
                                std::int32_t token);
 
-// What gives every layer of the encoder a causal mask, as Interventions take it.
-std::vector<Intervention> causal_encoder(const Architecture& architecture);
-
 }  // namespace heed

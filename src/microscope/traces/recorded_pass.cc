@@ -277,9 +277,12 @@ bool RecordedPass::edits_pattern(AttentionSite site, std::int64_t layer, std::in
   return edits_head(pattern, head) || edits_head(scores_of(pattern), head);
 }
 
+void observe_pass(const Transformer& model, const Texts& texts, Probe& probe) {
+  RecordedPass(model, texts, {}, {.keep = Keep::one_block, .observer = &probe});
+}
+
 void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe) {
-  RecordedPass(model, {.source = {}, .target = {tokens.begin(), tokens.end()}}, {},
-               {.keep = Keep::one_block, .observer = &probe});
+  observe_pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}}, probe);
 }
 
 std::vector<double> probabilities_of(std::span<const float> logits) {

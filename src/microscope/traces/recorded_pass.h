@@ -184,7 +184,9 @@ inline std::shared_ptr<Editor> borrowed_editor(Editor* editor) {
   return {std::shared_ptr<void>(), editor};
 }
 
-// Shows a probe every point of a pass over one text, and keeps nothing. Throws as RecordedPass.
+// Shows a probe every point of a pass over one text or two, and keeps nothing. Throws as
+// RecordedPass.
+void observe_pass(const Transformer& model, const Texts& texts, Probe& probe);
 void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe);
 
 // softmax of a row of logits, in double.

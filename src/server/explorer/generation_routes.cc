@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "engine/edits.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "generate/generator.h"
@@ -38,12 +39,15 @@ class Writing {
     state.traces.take(session_memory_, session_bytes(config, length), kept);
     interventions_ = requested_list(list);
     take(interventions_.bytes());
-    editor_ = read_interventions(list, {.gpt = model.gpt,
-                                        .tokens = tokens_,
-                                        .traces = state.traces,
-                                        .last_position = config.context - 1,
-                                        .take_memory = take,
-                                        .stop = stop});
+    const Texts texts{.target = tokens_};
+    editor_ = read_interventions(
+        list, {.model = model.gpt,
+               .texts = texts,
+               .recorded = [&](const std::string& id) { return recorded_text(state.traces, id); },
+               .words = words_of(model),
+               .positions = config.context,
+               .take_memory = take,
+               .stop = stop});
     session_.emplace(model.gpt, length);
     generation_.emplace(*session_, model.tokenizer.get(),
                         GenerateOptions{.max_new_tokens = length - std::ssize(tokens_),

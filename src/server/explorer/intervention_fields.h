@@ -1,4 +1,4 @@
-// What requests say alike of interventions in one text and in a pair of texts.
+// Lists of interventions in requests and replies, and the memory that they take.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,13 @@
 #include <vector>
 
 #include "base/json.h"
-#include "microscope/intervene/intervention.h"
 #include "server/explorer/memory_budget.h"
-#include "server/fields.h"
 
 namespace heed::server {
 
-// "renormalise": what becomes of the weights that are left.
-CutEdges::Rest read_rest(const Fields& fields);
+inline constexpr std::size_t max_interventions = 256;
 
-// "edges", a list of [query, key], and "renormalise". Throws Error{invalid_argument} for another
-// form; whether there are such positions is for the caller to say.
-CutEdges read_cut(const Fields& fields);
-
-// The passes that "from" of a list of interventions names, whatever else the list holds.
+// The passes that a list of interventions takes values from, whatever else the list holds.
 std::vector<std::string> passes_named_in(const Json& list);
 
 // The strings "t1", "t2", … (for the letter t) in a JSON text: names of passes, and perhaps others.
@@ -58,13 +51,5 @@ using TakeMemory = std::function<void(std::int64_t bytes)>;
 
 // Of a tensor whose numbers take so many bytes.
 std::int64_t tensor_bytes(std::int64_t bytes);
-
-// An intervention with its selection but without what its change holds.
-std::int64_t held_bytes(const Intervention& intervention);
-
-// Calls `read` for each object of a list; null is an empty list. Throws Error{invalid_argument}
-// with the index of the invalid intervention.
-std::vector<Intervention> read_intervention_list(
-    const Json& list, const std::function<void(const Fields&, std::vector<Intervention>&)>& read);
 
 }  // namespace heed::server

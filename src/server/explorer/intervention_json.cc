@@ -1,63 +1,115 @@
 #include "server/explorer/intervention_json.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
-#include "server/explorer/intervention_fields.h"
-#include "server/explorer/recorded_values.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {
 
 constexpr std::int64_t number_bytes = sizeof(float);
 
-// Parses one object and adds its interventions. Values of traces are filled in later.
-class Reader {
+// An intervention with its selection but without what its change holds.
+std::int64_t held_bytes(const Intervention& intervention) {
+  const std::size_t indices = intervention.where.heads.size() + intervention.where.neurons.size();
+  // Lists grow by doubling.
+  return static_cast<std::int64_t>(2 * sizeof(Intervention) + indices * sizeof(std::int64_t));
+}
+
+// "renormalise": what becomes of the weights that are left.
+CutEdges::Rest read_rest(const Fields& fields) {
+  return fields.boolean("renormalise").value_or(false) ? CutEdges::Rest::renormalised
+                                                       : CutEdges::Rest::kept;
+}
+
+std::vector<CutEdges::Edge> read_edges(const Fields& fields) {
+  const Json& list = fields.required_list("edges");
+  std::vector<CutEdges::Edge> edges;
+  edges.reserve(list.size());
+  for (const Json& edge : list) {
+    const bool is_pair = edge.is_array() && edge.size() == 2 && edge[0].is_number_integer() &&
+                         edge[1].is_number_integer();
+    require(is_pair, ErrorCode::invalid_argument,
+            "\"edges\" must be a list of [query, key], not {}", edge.dump().substr(0, 40));
+    edges.push_back({edge[0].get<std::int64_t>(), edge[1].get<std::int64_t>()});
+  }
+  return edges;
+}
+
+// Parses one object and adds its interventions. Values of recorded passes are filled in later.
+class InterventionReader {
  public:
-  Reader(const Fields& fields, const InterventionSource& source, std::vector<Intervention>& out,
-         RecordedValues& recorded)
+  InterventionReader(const Fields& fields, const InterventionSource& source,
+                     std::vector<Intervention>& out, RecordedValues& recorded)
       : fields_(fields),
         source_(source),
-        config_(source.gpt.specification()),
+        architecture_(source.model.architecture()),
         out_(out),
         recorded_(recorded) {}
 
   void read() {
+    struct Verb {
+      const char* name;
+      void (InterventionReader::*read)();
+    };
+    static constexpr std::array verbs{Verb{"ablate", &InterventionReader::ablate},
+                                      Verb{"mean", &InterventionReader::mean},
+                                      Verb{"scale", &InterventionReader::scale},
+                                      Verb{"add", &InterventionReader::add_vector},
+                                      Verb{"steer", &InterventionReader::steer},
+                                      Verb{"replace", &InterventionReader::replace},
+                                      Verb{"swap", &InterventionReader::replace},
+                                      Verb{"freeze", &InterventionReader::freeze},
+                                      Verb{"cut", &InterventionReader::cut},
+                                      Verb{"cut_words", &InterventionReader::cut_words},
+                                      Verb{"mask", &InterventionReader::mask},
+                                      Verb{"mask_future", &InterventionReader::mask_future}};
     const std::string kind = fields_.required_string("kind");
-    if (kind == "ablate") return ablate();
-    if (kind == "mean") return mean();
-    if (kind == "scale") return scale();
-    if (kind == "add") return add_vector();
-    if (kind == "swap") return swap();
-    if (kind == "freeze") return freeze();
-    if (kind == "cut") return cut();
-    const std::vector<std::string> kinds{"ablate", "mean", "scale", "add", "swap", "freeze", "cut"};
+    std::vector<std::string> names;
+    for (const Verb& verb : verbs) {
+      if (kind == verb.name) return (this->*verb.read)();
+      names.emplace_back(verb.name);
+    }
     fail(ErrorCode::invalid_argument,
-         "there is no intervention \"{}\": there are ablate, mean, scale, add, swap, freeze and "
-         "cut; did you mean \"{}\"?",
-         kind.substr(0, 40), nearest_names(kind, kinds, 1).front());
+         "there is no intervention \"{}\": there are {}; did you mean \"{}\"?", kind.substr(0, 40),
+         fmt::join(names, ", "), nearest_names(kind, names, 1).front());
   }
 
  private:
-  std::vector<InterventionPoint> selected_points() const {
-    std::string text = fields_.required_string("point");
-    if (fields_.has("positions")) text += "@" + fields_.required_string("positions");
-    std::vector<InterventionPoint> found = parse_points(config_, text);
-    for (const InterventionPoint& selected : found) check_positions(selected.where);
-    return found;
+  TextLengths lengths() const { return TextLengths::of(source_.texts); }
+  // What may be selected: a generation goes on beyond its text.
+  TextLengths selectable() const {
+    TextLengths all = lengths();
+    if (source_.positions > 0) all.target = source_.positions;
+    return all;
   }
 
-  void check_positions(const Selection& where) const {
-    const bool whole = where.last_position == Selection{}.last_position;
-    require(where.first_position <= source_.last_position &&
-                (whole || where.last_position <= source_.last_position),
-            ErrorCode::invalid_argument, "there is no position {}: the text has 0 to {}",
-            whole ? where.first_position : where.last_position, source_.last_position);
+  std::string point_text() const {
+    std::string text = fields_.required_string("point");
+    if (fields_.has("positions")) text += "@" + fields_.required_string("positions");
+    return text;
+  }
+
+  std::vector<InterventionPoint> checked(std::vector<InterventionPoint> points,
+                                         const std::string& text) const {
+    for (const InterventionPoint& selected : points) {
+      require_positions(selected, selectable(), text);
+    }
+    return points;
+  }
+  std::vector<InterventionPoint> selected_points() const {
+    const std::string text = point_text();
+    return checked(parse_points(architecture_, text), text);
+  }
+  std::vector<InterventionPoint> selected_patterns() const {
+    const std::string text = point_text();
+    return checked(pattern_points(architecture_, text), text);
   }
 
   void add(InterventionPoint selected, Change change) {
@@ -67,17 +119,50 @@ class Reader {
     out_.push_back(std::move(added));
   }
 
+  std::int64_t row_bytes(const Point& point) const {
+    const PointShape shape = point_shape(architecture_.of(point.site), point.kind);
+    return number_bytes * shape.width * (shape.has_heads ? shape.heads : 1);
+  }
+  std::int64_t value_bytes(const Point& point, const TextLengths& lengths) const {
+    const PointShape shape = point_shape(architecture_.of(point.site), point.kind);
+    const std::int64_t rows = lengths.rows(point);
+    return tensor_bytes(shape.is_plane
+                            ? number_bytes * shape.heads * rows * lengths.keys(site_of_plane(point))
+                            : row_bytes(point) * rows);
+  }
+  static AttentionSite site_of_plane(const Point& point) {
+    return {point.site, is_cross_point(point.kind) ? AttentionKind::cross : AttentionKind::self};
+  }
+
+  // The pass that a field names, or the unedited one over these texts.
+  struct NamedPass {
+    std::string id;  // empty: of these texts
+    RecordedText recorded;
+  };
+  NamedPass pass_named(const char* field) const {
+    const std::string id = fields_.required_string(field);
+    return {id, source_.recorded(id)};
+  }
+  NamedPass this_pass() const {
+    return {"", {lengths(), [&source = source_](Probe& probe) {
+                   observe_pass(source.model, source.texts, probe);
+                 }}};
+  }
+
   // What is set is taken from a pass once the whole list is read. `bytes`: unless it is shared.
-  void add_recorded(InterventionPoint selected, const StoredTrace* trace,
+  void add_recorded(InterventionPoint selected, const NamedPass& pass,
                     const RecordedValues::Form& form, std::int64_t bytes) {
-    require_point(config_, selected.point);
-    const auto replay = [&source = source_, trace](Probe& probe) {
-      if (trace != nullptr) return trace->pass->replay(probe);
-      observe_pass(source.gpt, source.tokens, probe);
-    };
     const Point point = selected.point;
+    require_point(architecture_, point);
     add(std::move(selected), SetZero{});
-    if (recorded_.want(trace, replay, point, out_.size() - 1, form)) source_.take_memory(bytes);
+    want(pass, point, form, bytes);
+  }
+  // Of the intervention that was added last.
+  void want(const NamedPass& pass, const Point& point, const RecordedValues::Form& form,
+            std::int64_t bytes) {
+    if (recorded_.want(pass.id, pass.recorded.replay, point, out_.size() - 1, form)) {
+      source_.take_memory(bytes);
+    }
   }
 
   void ablate() {
@@ -85,14 +170,14 @@ class Reader {
     for (InterventionPoint& selected : selected_points()) add(std::move(selected), SetZero{});
   }
 
-  // The mean over this text or over another trace, which stays the same while a text is continued.
+  // The mean over this text or over another pass, which stays the same while a text is continued.
   void mean() {
     fields_.expect_only({"kind", "point", "positions", "from"});
-    const StoredTrace* const trace = fields_.has("from") ? &from() : nullptr;
+    const NamedPass pass = fields_.has("from") ? pass_named("from") : this_pass();
     for (InterventionPoint& selected : selected_points()) {
-      require_mean(config_, selected.point);
+      require_mean(architecture_, selected.point);
       const std::int64_t bytes = row_bytes(selected.point);
-      add_recorded(std::move(selected), trace, RecordedValues::Mean{}, bytes);
+      add_recorded(std::move(selected), pass, RecordedValues::Mean{}, bytes);
     }
   }
 
@@ -111,51 +196,55 @@ class Reader {
     }
   }
 
-  StoredTrace& from() const {
-    StoredTrace& trace = source_.traces.use(fields_.required_string("from"));
-    StackSpecification theirs = trace.specification();
-    theirs.embedding_dropout = config_.embedding_dropout;
-    require(theirs.layers == config_.layers && theirs.heads() == config_.heads() &&
-                theirs.channels == config_.channels && theirs.head_size() == config_.head_size() &&
-                theirs.feed_forward() == config_.feed_forward(),
-            ErrorCode::invalid_argument, "trace {} is of a model with a different shape", trace.id);
-    return trace;
+  // factor · (mean over `toward` − mean over `away`)
+  void steer() {
+    fields_.expect_only({"kind", "point", "positions", "factor", "toward", "away"});
+    const float factor = fields_.required_float("factor");
+    const NamedPass toward = pass_named("toward");
+    for (InterventionPoint& selected : selected_points()) {
+      const Point point = selected.point;
+      require_mean(architecture_, point);
+      require_point(architecture_, point);
+      const std::int64_t bytes = row_bytes(point);
+      source_.take_memory(bytes);
+      add(std::move(selected),
+          AddVector{std::vector<float>(static_cast<std::size_t>(bytes / number_bytes))});
+      want(toward, point, RecordedValues::AddedMean{factor}, bytes);
+      if (fields_.has("away")) {
+        want(pass_named("away"), point, RecordedValues::AddedMean{-factor}, bytes);
+      }
+    }
   }
 
-  // Of one position of a point that is no plane.
-  std::int64_t row_bytes(const Point& point) const {
-    const PointShape shape = point_shape(config_, point.kind);
-    return shape.width * (shape.has_heads ? shape.heads : 1) * number_bytes;
-  }
-
-  std::int64_t value_bytes(const Point& point, std::int64_t positions) const {
-    const PointShape shape = point_shape(config_, point.kind);
-    return tensor_bytes(shape.is_plane ? shape.heads * positions * positions * number_bytes
-                                       : row_bytes(point) * positions);
-  }
-
-  void add_all_of(InterventionPoint selected, const StoredTrace& trace) {
-    const std::int64_t bytes = value_bytes(selected.point, trace.positions());
-    add_recorded(std::move(selected), &trace, RecordedValues::All{}, bytes);
-  }
-
-  void require_same_length(const StoredTrace& other) const {
-    require(other.positions() == std::ssize(source_.tokens), ErrorCode::invalid_argument,
-            "trace {} has {} tokens and this text {}: name \"positions\" (and \"from_positions\") "
+  void require_length(const NamedPass& pass, std::int64_t theirs, std::int64_t own,
+                      bool of_source) const {
+    require(theirs == own, ErrorCode::invalid_argument,
+            "\"{}\" has {}{} tokens and this text {}: name \"positions\" (and \"from_positions\") "
             "to swap a part",
-            other.id, other.positions(), source_.tokens.size());
+            pass.id, theirs, of_source ? " source" : "", own);
+  }
+  void require_same_length(const Point& point, const NamedPass& pass) const {
+    const TextLengths theirs = pass.recorded.lengths;
+    require_length(pass, theirs.rows(point), lengths().rows(point), has_source_rows(point));
+    require_same_keys(point, pass);
+  }
+  void require_same_keys(const Point& point, const NamedPass& pass) const {
+    if (!point_shape(architecture_.of(point.site), point.kind).is_plane) return;
+    const AttentionSite site = site_of_plane(point);
+    require_length(pass, pass.recorded.lengths.keys(site), lengths().keys(site),
+                   site == cross_site);
   }
 
-  void swap() {
+  void replace() {
     fields_.expect_only({"kind", "point", "positions", "from", "from_positions"});
-    const StoredTrace& other = from();
+    const NamedPass other = pass_named("from");
     const bool whole = !fields_.has("positions");
     require(!whole || !fields_.has("from_positions"), ErrorCode::invalid_argument,
             "\"from_positions\" needs \"positions\"");
     for (InterventionPoint& selected : selected_points()) {
-      const bool is_plane = point_shape(config_, selected.point.kind).is_plane;
-      if (whole || is_plane) {
-        require_same_length(other);
+      if (whole ||
+          point_shape(architecture_.of(selected.point.site), selected.point.kind).is_plane) {
+        require_same_length(selected.point, other);
         add_all_of(std::move(selected), other);
       } else {
         add_rows_of(std::move(selected), other);
@@ -163,78 +252,144 @@ class Reader {
     }
   }
 
+  void add_all_of(InterventionPoint selected, const NamedPass& pass) {
+    const std::int64_t bytes = value_bytes(selected.point, pass.recorded.lengths);
+    add_recorded(std::move(selected), pass, RecordedValues::All{}, bytes);
+  }
+
   // The rows at from_positions, moved to the selected positions.
-  void add_rows_of(InterventionPoint selected, const StoredTrace& other) {
+  void add_rows_of(InterventionPoint selected, const NamedPass& other) {
+    const Point point = selected.point;
     const std::int64_t first = selected.where.first_position;
-    const std::int64_t last = std::min(selected.where.last_position, source_.last_position);
+    const std::int64_t last = std::min(selected.where.last_position, selectable().rows(point) - 1);
     Selection theirs = selected.where;
     if (fields_.has("from_positions")) {
-      theirs = parse_points(config_, "resid_pre0@" + fields_.required_string("from_positions"))
-                   .front()
-                   .where;
+      theirs = parse_positions(fields_.required_string("from_positions"));
     }
-    const std::int64_t their_last = std::min(theirs.last_position, other.positions() - 1);
-    require(
-        theirs.first_position < other.positions() &&
-            (theirs.last_position == Selection{}.last_position ||
-             theirs.last_position < other.positions()),
-        ErrorCode::invalid_argument, "trace {} has positions 0 to {}, not {}", other.id,
-        other.positions() - 1,
-        theirs.first_position < other.positions() ? theirs.last_position : theirs.first_position);
+    const std::int64_t their_positions = require_within(theirs, point, other);
+    const std::int64_t their_last = std::min(theirs.last_position, their_positions - 1);
     require(
         their_last - theirs.first_position == last - first, ErrorCode::invalid_argument,
         "{} positions cannot be replaced by {}: \"positions\" and \"from_positions\" must have the "
         "same length",
         last - first + 1, their_last - theirs.first_position + 1);
-    const std::int64_t bytes = value_bytes(selected.point, last + 1);
-    add_recorded(std::move(selected), &other,
+    const std::int64_t bytes = tensor_bytes(row_bytes(point) * (last + 1));
+    add_recorded(std::move(selected), other,
                  RecordedValues::Rows{.first = first, .last = last, .from = theirs.first_position},
                  bytes);
   }
 
+  // Returns how many positions the other pass has at a point.
+  static std::int64_t require_within(const Selection& where, const Point& point,
+                                     const NamedPass& pass) {
+    const std::int64_t positions = pass.recorded.lengths.rows(point);
+    const bool is_open = where.last_position == Selection{}.last_position;
+    const bool begins = where.first_position < positions;
+    require(begins && (is_open || where.last_position < positions), ErrorCode::invalid_argument,
+            "\"{}\" has positions 0 to {}, not {}", pass.id, positions - 1,
+            begins ? where.last_position : where.first_position);
+    return positions;
+  }
+
+  // Of a head, a block or an attention, or of all.
   void freeze() {
     fields_.expect_only({"kind", "point", "positions", "from"});
-    const StoredTrace& other = from();
+    const NamedPass other = pass_named("from");
     const bool whole = !fields_.has("positions");
-    if (whole) require_same_length(other);
-    for (const InterventionPoint& selected : selected_patterns()) {
-      require(whole || selected.where.last_position < other.positions(),
-              ErrorCode::invalid_argument, "trace {} has positions 0 to {}, not {}", other.id,
-              other.positions() - 1, selected.where.last_position);
-      add_all_of(selected, other);
-    }
-  }
-
-  // The patterns of a head, of a block or a point of one, or of every block.
-  std::vector<InterventionPoint> selected_patterns() const {
-    if (!fields_.has("point")) {
-      require(!fields_.has("positions"), ErrorCode::invalid_argument,
+    std::vector<InterventionPoint> patterns;
+    if (fields_.has("point")) {
+      patterns = selected_patterns();
+    } else {
+      require(whole, ErrorCode::invalid_argument,
               "\"positions\" needs a \"point\": a head or a block");
-      std::vector<InterventionPoint> all;
-      for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-        all.push_back({.point = {PointKind::pattern, layer}, .where = {}});
+      for (const AttentionSite site : sites_of(architecture_)) {
+        for (InterventionPoint& each : pattern_points(architecture_, site_name(site))) {
+          patterns.push_back(std::move(each));
+        }
       }
-      return all;
     }
-    return pattern_points(selected_points(), fields_.required_string("point"));
+    for (InterventionPoint& selected : patterns) {
+      const AttentionSite site = site_of_pattern(selected.point);
+      if (whole) {
+        require_same_length(selected.point, other);
+      } else {
+        // To the end of the texts, where it is open.
+        Selection where = selected.where;
+        require(where.last_position < other.recorded.lengths.rows(selected.point),
+                ErrorCode::invalid_argument, "\"{}\" has positions 0 to {}, not {}", other.id,
+                other.recorded.lengths.rows(selected.point) - 1, where.last_position);
+        const bool is_full = attention_of(architecture_, site).mask.kind == MaskKind::full;
+        if (is_full) require_same_keys(selected.point, other);
+      }
+      add_all_of(std::move(selected), other);
+    }
   }
 
-  void cut() {
-    fields_.expect_only({"kind", "layer", "head", "edges", "renormalise"});
-    const std::int64_t layer = checked_layer(fields_.required_integer("layer"), config_);
-    const std::int64_t head = checked_head(fields_.required_integer("head"), config_);
-    CutEdges cut = read_cut(fields_);
-    for (const CutEdges::Edge& edge : cut.edges) {
-      require(edge.query <= source_.last_position, ErrorCode::invalid_argument,
-              "there is no position {}: the text has 0 to {}", edge.query, source_.last_position);
-    }
+  void add_cut(InterventionPoint pattern, CutEdges cut) {
     source_.take_memory(std::ssize(cut.edges) * std::int64_t{sizeof(CutEdges::Edge)});
-    add({.point = {PointKind::pattern, layer}, .where = {.heads = {head}}}, std::move(cut));
+    add(std::move(pattern), std::move(cut));
+  }
+
+  // The head is a "point", or in a model of one stack "layer" and "head".
+  void cut() {
+    std::string text;
+    if (fields_.has("point")) {
+      fields_.expect_only({"kind", "point", "edges", "renormalise"});
+      text = fields_.required_string("point");
+    } else {
+      fields_.expect_only({"kind", "layer", "head", "edges", "renormalise"});
+      require(!architecture_.is_encoder_decoder(), ErrorCode::invalid_argument,
+              "\"cut\" needs a \"point\", such as cross.L1H2");
+      const std::int64_t layer =
+          checked_layer(fields_.required_integer("layer"), architecture_.decoder());
+      text = fmt::format("L{}H{}", layer,
+                         checked_head(fields_.required_integer("head"), architecture_.decoder()));
+    }
+    const CutEdges cut{read_edges(fields_), read_rest(fields_)};
+    for (InterventionPoint& pattern : pattern_points(architecture_, text)) {
+      require_edges(pattern, cut.edges, selectable(), text);
+      add_cut(std::move(pattern), cut);
+    }
+  }
+
+  // From the positions that write word "target", or in an encoder those that read it, to the tokens
+  // of word "source".
+  void cut_words() {
+    fields_.expect_only({"kind", "point", "target", "source", "renormalise"});
+    const std::int64_t query = fields_.required_integer("target");
+    const std::int64_t key = fields_.required_integer("source");
+    for (InterventionPoint& pattern : selected_patterns()) {
+      CutEdges cut{edges_between_words(architecture_, site_of_pattern(pattern.point), source_.texts,
+                                       source_.words, query, key),
+                   read_rest(fields_)};
+      add_cut(std::move(pattern), std::move(cut));
+    }
+  }
+
+  void mask() {
+    fields_.expect_only({"kind", "point", "positions", "mask"});
+    set_mask(parse_mask(fields_.required_string("mask")));
+  }
+  void mask_future() {
+    fields_.expect_only({"kind", "point"});
+    set_mask({SetMask::Kind::causal});
+  }
+  void set_mask(const SetMask& mask) {
+    for (InterventionPoint& pattern : selected_patterns()) {
+      require(!is_cross_point(pattern.point.kind), ErrorCode::invalid_argument,
+              "\"{}\" is of attention within one text: \"point\" must be such as {}, not \"{}\"",
+              fields_.required_string("kind"),
+              architecture_.is_encoder_decoder() ? "encoder, encoder.L0 or encoder.L0H1"
+                                                 : "self, L0 or L0H1",
+              fields_.required_string("point").substr(0, 40));
+      pattern.point.kind = PointKind::scores;
+      add(std::move(pattern), mask);
+    }
   }
 
   const Fields& fields_;
   const InterventionSource& source_;
-  const StackSpecification& config_;
+  const Architecture& architecture_;
   std::vector<Intervention>& out_;
   RecordedValues& recorded_;
 };
@@ -243,14 +398,20 @@ class Reader {
 
 std::shared_ptr<Interventions> read_interventions(const Json& list,
                                                   const InterventionSource& source) {
+  if (list.is_null()) return nullptr;
+  require(list.is_array(), ErrorCode::invalid_argument, "\"interventions\" must be a list, not {}",
+          list.type_name());
+  require(list.size() <= max_interventions, ErrorCode::invalid_argument,
+          "{} interventions are more than the {} of one pass", list.size(), max_interventions);
   RecordedValues recorded;
-  std::vector<Intervention> interventions =
-      read_intervention_list(list, [&](const Fields& fields, std::vector<Intervention>& out) {
-        Reader(fields, source, out, recorded).read();
-      });
+  std::vector<Intervention> interventions;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Fields fields(list[i], fmt::format("intervention {}", i));
+    InterventionReader(fields, source, interventions, recorded).read();
+  }
   if (interventions.empty()) return nullptr;
   recorded.fill(interventions, source.stop);
-  return std::make_shared<Interventions>(source.gpt.specification(), std::move(interventions));
+  return std::make_shared<Interventions>(source.model.architecture(), std::move(interventions));
 }
 
 }  // namespace heed::server

@@ -2,9 +2,10 @@
 #include "server/explorer/pair_routes.h"
 
 #include "base/error.h"
+#include "engine/edits.h"
 #include "microscope/traces/activation_trace.h"
 #include "server/explorer/array_reply.h"
-#include "server/explorer/pair_interventions.h"
+#include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
 
@@ -61,11 +62,17 @@ PairStore::NewPair read_pair(PairState& state, const Request& request) {
     const auto take = [&](std::int64_t bytes) { state.pairs.take(wanted.held, bytes, kept); };
     wanted.interventions = requested_list(list);
     take(wanted.interventions.bytes());
-    wanted.editor = read_pair_interventions(list, {.model = *state.model,
-                                                   .tokens = wanted.texts.tokens,
-                                                   .pairs = state.pairs,
-                                                   .take_memory = take,
-                                                   .stop = request.stop});
+    const auto recorded = [&](const std::string& id) {
+      const RecordedPass& pass = *state.pairs.use(id).pass;
+      return RecordedText{TextLengths::of(pass.texts()),
+                          [&pass](Probe& probe) { pass.replay(probe); }};
+    };
+    wanted.editor = read_interventions(list, {.model = *state.model->model,
+                                              .texts = wanted.texts.tokens,
+                                              .recorded = recorded,
+                                              .words = words_of(*state.model),
+                                              .take_memory = take,
+                                              .stop = request.stop});
   }
   return wanted;
 }

@@ -51,17 +51,25 @@ class RecordedValues::Filler final : public Probe {
     require(!stop_requested(stop_), ErrorCode::interrupted, "stopped before the values were taken");
     const auto found = points_.find(key_of(point));
     if (found == points_.end()) return;
-    std::optional<Change> all, mean;  // each made once
+    std::optional<Change> all;  // each made once
+    std::vector<float> mean;
     for (const Wanted& each : found->second.wanted) {
       Change& change = interventions_[each.intervention].change;
       if (const auto* const rows = std::get_if<Rows>(&each.form)) {
         change = ReplaceWith(rows_of(values, *rows));
-      } else if (std::holds_alternative<All>(each.form)) {
+        continue;
+      }
+      if (std::holds_alternative<All>(each.form)) {
         if (!all) all = ReplaceWith(copy_of(values));
         change = *all;
+        continue;
+      }
+      if (mean.empty()) mean = mean_of(values);
+      if (const auto* const added = std::get_if<AddedMean>(&each.form)) {
+        std::vector<float>& vector = std::get<AddVector>(change).vector;
+        for (std::size_t i = 0; i < mean.size(); ++i) vector[i] += added->factor * mean[i];
       } else {
-        if (!mean) mean = SetRow{mean_of(values)};
-        change = *mean;
+        change = SetRow{mean};
       }
     }
     filled_.insert(found->first);
@@ -81,10 +89,10 @@ class RecordedValues::Filler final : public Probe {
   std::set<PointKey> filled_;
 };
 
-bool RecordedValues::want(const void* pass, const Replay& replay, const Point& point,
+bool RecordedValues::want(const std::string& id, const Replay& replay, const Point& point,
                           std::size_t intervention, const Form& form) {
-  auto found = std::ranges::find(passes_, pass, &Pass::pass);
-  if (found == passes_.end()) found = passes_.insert(found, {.pass = pass, .replay = replay});
+  auto found = std::ranges::find(passes_, id, &Pass::id);
+  if (found == passes_.end()) found = passes_.insert(found, {.id = id, .replay = replay});
   WantedPoint& at = found->points[key_of(point)];
   at.point = point;
   at.wanted.push_back({intervention, form});

@@ -6,6 +6,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <string>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -21,22 +22,25 @@ class RecordedValues {
   // Shows every point of a pass over one text, B = 1.
   using Replay = std::function<void(Probe&)>;
 
-  // What an intervention gets: SetRow with the mean over all positions; ReplaceWith all values,
-  // which interventions share; or ReplaceWith the rows from `from` on at the positions [first,
-  // last].
+  // What an intervention gets: SetRow with the mean over all positions; factor times that mean
+  // added to its AddVector, which is there already; ReplaceWith all values, which interventions
+  // share; or ReplaceWith the rows from `from` on at the positions [first, last].
   struct Mean {};
+  struct AddedMean {
+    float factor = 1.0F;
+  };
   struct All {};
   struct Rows {
     std::int64_t first = 0;
     std::int64_t last = 0;
     std::int64_t from = 0;
   };
-  using Form = std::variant<Mean, All, Rows>;
+  using Form = std::variant<Mean, AddedMean, All, Rows>;
 
-  // `pass` identifies the pass among those of the request. Returns whether memory is needed: false
+  // `id` identifies the pass among those of the request. Returns whether memory is needed: false
   // where another intervention has the same values.
-  bool want(const void* pass, const Replay& replay, const Point& point, std::size_t intervention,
-            const Form& form);
+  bool want(const std::string& id, const Replay& replay, const Point& point,
+            std::size_t intervention, const Form& form);
 
   // Sets the changes of the interventions. Throws Error{interrupted} when stopped, and what replays
   // throw.
@@ -57,7 +61,7 @@ class RecordedValues {
   };
   using WantedPoints = std::map<PointKey, WantedPoint>;
   struct Pass {
-    const void* pass = nullptr;
+    std::string id{};
     Replay replay;
     WantedPoints points{};
   };

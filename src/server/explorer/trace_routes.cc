@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/edits.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
@@ -54,12 +55,14 @@ TraceStore::NewTrace read_trace(State& state, const Request& request) {
     const auto take = [&](std::int64_t bytes) { state.traces.take(wanted.held, bytes, kept); };
     wanted.interventions = requested_list(list);
     take(wanted.interventions.bytes());
-    wanted.editor = read_interventions(list, {.gpt = model.gpt,
-                                              .tokens = wanted.tokens,
-                                              .traces = state.traces,
-                                              .last_position = std::ssize(wanted.tokens) - 1,
-                                              .take_memory = take,
-                                              .stop = request.stop});
+    const Texts texts{.target = wanted.tokens};
+    wanted.editor = read_interventions(
+        list, {.model = model.gpt,
+               .texts = texts,
+               .recorded = [&](const std::string& id) { return recorded_text(state.traces, id); },
+               .words = words_of(model),
+               .take_memory = take,
+               .stop = request.stop});
   }
   return wanted;
 }

@@ -106,6 +106,11 @@ std::int64_t TraceStore::bytes() const {
   return budget_.held() - spare_.memory.bytes() + maps;
 }
 
+RecordedText recorded_text(TraceStore& store, const std::string& id) {
+  const StoredTrace& trace = store.use(id);
+  return {{.target = trace.positions()}, [&trace](Probe& probe) { trace.pass->replay(probe); }};
+}
+
 std::string trace_text(const StoredTrace& trace) {
   OrderedJson source{{"name", trace.model().name}, {"run", nullptr}, {"step", nullptr}};
   if (!trace.source.run.empty()) {

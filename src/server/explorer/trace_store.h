@@ -10,6 +10,7 @@
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"
 #include "server/explorer/intervention_fields.h"
+#include "server/explorer/intervention_json.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/model_pool.h"
 #include "server/explorer/recently_used.h"
@@ -89,6 +90,9 @@ class TraceStore {
   Spare spare_;
   std::int64_t made_ = 0;
 };
+
+// As interventions take values from it. Throws Error{not_found}.
+RecordedText recorded_text(TraceStore& store, const std::string& id);
 
 // {"id", "tokens", "bytes", "seconds", "interventions", …}
 std::string trace_text(const StoredTrace& trace);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "microscope/intervene/pair_intervention_text.h"
+#include "microscope/intervene/intervention_text.h"
 #include "microscope/toy_pairs.h"
 
 namespace heed {
@@ -26,9 +26,9 @@ TEST(AlignmentCuts, AreTheProbabilitiesWithTheseEdgesCut) {
   EXPECT_EQ(cuts[0].edges, 2);
 
   // By the text form of the same cut: "x" is tokens 1 and 2, written at 0 and 1.
-  const PairEdges edges = parse_pair_edges(model.architecture(), "cross:0>0,0>1,1>0,1>1");
+  const HeadEdges edges = parse_edges("cross:0>0,0>1,1>0,1>1");
   std::vector<Intervention> interventions;
-  for (const InterventionPoint& each : edges.patterns) {
+  for (const InterventionPoint& each : pattern_points(model.architecture(), edges.head)) {
     interventions.push_back(
         {each.point, each.where, CutEdges{edges.edges, CutEdges::Rest::renormalised}});
   }

@@ -127,14 +127,14 @@ TEST(Interventions, AreRestrictedToPositionsHeadsAndNeurons) {
 TEST(Interventions, SetAPointToItsMean) {
   const InterventionExample example;
   const Point point{PointKind::mixed_values, 1};
-  const std::vector<std::vector<std::int32_t>> set{example.tokens,
-                                                   testing::random_tokens(4, 61, 8)};
+  const std::vector<Texts> set{{.target = example.tokens},
+                               {.target = testing::random_tokens(4, 61, 8)}};
   const std::vector<float> mean = mean_row(example.gpt, point, set);
   ASSERT_EQ(mean.size(), 32U);
   double sum = 0;
-  for (const auto& tokens : set) {
-    const Capture capture = trace(example.gpt, tokens, {point});
-    for (std::int64_t t = 0; t < std::ssize(tokens); ++t) {
+  for (const Texts& text : set) {
+    const Capture capture = trace(example.gpt, text.target, {point});
+    for (std::int64_t t = 0; t < std::ssize(text.target); ++t) {
       sum += capture.at(point).view()(0, t, 2, 5);
     }
   }
@@ -264,7 +264,7 @@ TEST(Interventions, RefuseWhatDoesNotFit) {
 }
 
 TEST(InterventionText, NamesPlaces) {
-  const StackSpecification config = testing::small_config();
+  const Architecture config{.stacks = {testing::small_config()}};
   const auto head = parse_points(config, "L2H3@4-");
   ASSERT_EQ(head.size(), 1U);
   EXPECT_EQ(head[0].point, (Point{PointKind::mixed_values, 2}));
@@ -291,7 +291,7 @@ TEST(InterventionText, NamesPlaces) {
 }
 
 TEST(InterventionText, OffersTheNearestNames) {
-  const StackSpecification config = testing::small_config();
+  const Architecture config{.stacks = {testing::small_config()}};
   EXPECT_THAT(message_of([&] { parse_points(config, "blocks.1.hook_resid_prä"); }),
               HasSubstr("'blocks.1.hook_resid_pre'"));
   EXPECT_THAT(message_of([&] { parse_points(config, "L2H9"); }), HasSubstr("'L2H3'"));
@@ -311,10 +311,10 @@ TEST(InterventionText, OffersTheNearestNames) {
 }
 
 TEST(InterventionText, PositionsOutsideTheTextAreRefused) {
-  const StackSpecification config = testing::small_config();
+  const Architecture config{.stacks = {testing::small_config()}};
   const auto check = [&](const char* text) {
     for (const InterventionPoint& place : parse_points(config, text)) {
-      require_positions(place.where, 6, text);
+      require_positions(place, {.target = 6}, text);
     }
   };
   for (const char* text : {"L0H0", "L0H0@5", "L0H0@3-5", "L0H0@5-"}) {
@@ -323,7 +323,10 @@ TEST(InterventionText, PositionsOutsideTheTextAreRefused) {
   for (const char* text : {"L0H0@6", "L0H0@3-6", "L0H0@6-", "L0H0@9-12"}) {
     EXPECT_THAT(message_of([&] { check(text); }), HasSubstr("positions 0 to 5")) << text;
   }
-  const auto check_edges = [](const char* text) { require_positions(parse_edges(text), 6, text); };
+  const auto check_edges = [&](const char* text) {
+    const HeadEdges cut = parse_edges(text);
+    require_edges(pattern_points(config, cut.head).at(0), cut.edges, {.target = 6}, text);
+  };
   EXPECT_EQ(message_of([&] { check_edges("L1H0:5>3"); }), "no error");
   EXPECT_THAT(message_of([&] { check_edges("L1H0:6>3"); }), HasSubstr("edge 6>3"));
 }

@@ -6,7 +6,7 @@
 
 #include "base/expect_error.h"
 #include "microscope/attention/recorded_attention.h"
-#include "microscope/intervene/pair_intervention_text.h"
+#include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/pair_patch.h"
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
@@ -32,7 +32,7 @@ class PairEffects : public ::testing::TestWithParam<ToyPairShape> {
   }
   std::shared_ptr<Interventions> changed(const std::string& text, const Change& change) const {
     std::vector<Intervention> interventions;
-    for (const InterventionPoint& each : parse_pair_points(model_.architecture(), text)) {
+    for (const InterventionPoint& each : parse_points(model_.architecture(), text)) {
       interventions.push_back({each.point, each.where, change});
     }
     return editor(std::move(interventions));
@@ -64,7 +64,11 @@ TEST_P(PairEffects, AnEncoderThatHidesTheFutureIsCausal) {
   Architecture causal = toy_pair_architecture(GetParam());
   causal.stacks[0].block.attention.mask.kind = MaskKind::causal;
   const Transformer other = toy_translator(causal);
-  const RecordedPass masked(model_, toy_pair(), editor(causal_encoder(model_.architecture())));
+  std::vector<Intervention> hidden;
+  for (const InterventionPoint& each : pattern_points(model_.architecture(), "encoder")) {
+    hidden.push_back({{PointKind::scores, each.point.layer, StackSite::encoder}, {}, SetMask{}});
+  }
+  const RecordedPass masked(model_, toy_pair(), editor(std::move(hidden)));
   const RecordedPass expected(other, toy_pair());
   EXPECT_LE(testing::relative_error(masked.final_rows(StackSite::encoder).span(),
                                     expected.final_rows(StackSite::encoder).span()),
@@ -75,7 +79,7 @@ TEST_P(PairEffects, AnEncoderThatHidesTheFutureIsCausal) {
   expect_error(
       ErrorCode::invalid_argument,
       [&] {
-        editor({{{PointKind::cross_pattern, 0, StackSite::decoder}, {}, HideFuture{}}});
+        editor({{{PointKind::cross_pattern, 0, StackSite::decoder}, {}, SetMask{}}});
       },
       "within one text");
 }
@@ -110,18 +114,19 @@ TEST_P(PairEffects, AHeadThatIsOffIsAHeadWithoutOutput) {
 TEST_P(PairEffects, CutEdgesCarryNothing) {
   const Architecture& architecture = model_.architecture();
   for (const char* const text : {"encoder.L1H2:2>5", "decoder.L1H2:3>1", "cross.L1H2:3>4"}) {
-    const PairEdges edges = parse_pair_edges(architecture, text);
-    ASSERT_EQ(edges.patterns.size(), 1U);
+    const HeadEdges edges = parse_edges(text);
+    const std::vector<InterventionPoint> patterns = pattern_points(architecture, edges.head);
+    ASSERT_EQ(patterns.size(), 1U);
     std::vector<Intervention> one;
-    one.push_back({edges.patterns[0].point, edges.patterns[0].where, CutEdges{edges.edges}});
+    one.push_back({patterns[0].point, patterns[0].where, CutEdges{edges.edges}});
     const RecordedPass cut(model_, toy_pair(), editor(std::move(one)));
-    const AttentionSite kind = site_of_pattern(edges.patterns[0].point);
+    const AttentionSite kind = site_of_pattern(patterns[0].point);
     const auto [query, key] = edges.edges[0];
     const Tensor<float> plane = RecordedAttention(cut).pattern(kind, 1, 2);
     const Tensor<float> before = RecordedAttention(pass_).pattern(kind, 1, 2);
     EXPECT_EQ(plane.view()(query, key), 0);
     EXPECT_GT(before.view()(query, key), 0);
-    Point mixed = edges.patterns[0].point, value = mixed;
+    Point mixed = patterns[0].point, value = mixed;
     mixed.kind = kind == cross_site ? PointKind::cross_mixed_values : PointKind::mixed_values;
     value.kind = kind == cross_site ? PointKind::cross_value : PointKind::value;
     Capture capture(std::vector<Point>{mixed, value});
@@ -210,7 +215,7 @@ TEST(PairInterventionText, NamesTheAttentionOrTheStack) {
   const Architecture architecture = toy_pair_architecture({});
   const auto names = [&](const std::string& text) {
     std::vector<std::string> found;
-    for (const InterventionPoint& each : parse_pair_points(architecture, text)) {
+    for (const InterventionPoint& each : parse_points(architecture, text)) {
       std::string name = point_name(each.point);
       for (const std::int64_t head : each.where.heads) name += fmt::format(" H{}", head);
       for (const std::int64_t neuron : each.where.neurons) name += fmt::format(" N{}", neuron);
@@ -232,14 +237,14 @@ TEST(PairInterventionText, NamesTheAttentionOrTheStack) {
   EXPECT_EQ(names("encoder.resid_pre1@4"), Names{"encoder.1.hook_resid_pre @4"});
   EXPECT_EQ(names("cross.z"),
             (Names{"decoder.0.cross_attn.hook_z", "decoder.1.cross_attn.hook_z"}));
-  EXPECT_EQ(parse_pair_patterns(architecture, "encoder").size(), 3U);
-  EXPECT_EQ(parse_pair_patterns(architecture, "cross").size(), 2U);
-  EXPECT_EQ(point_name(parse_pair_patterns(architecture, "decoder.L1").at(0).point),
+  EXPECT_EQ(pattern_points(architecture, "encoder").size(), 3U);
+  EXPECT_EQ(pattern_points(architecture, "cross").size(), 2U);
+  EXPECT_EQ(point_name(pattern_points(architecture, "decoder.L1").at(0).point),
             "decoder.1.attn.hook_pattern");
 
   const auto refused = [&](const std::string& text, const std::string& part) {
     expect_error(
-        ErrorCode::invalid_argument, [&] { parse_pair_points(architecture, text); }, part);
+        ErrorCode::invalid_argument, [&] { parse_points(architecture, text); }, part);
   };
   refused("L1H2", "encoder.L1H2, decoder.L1H2");
   refused("cross.L2H0", "layers 0 to 1");
@@ -252,8 +257,8 @@ TEST(PairInterventionText, NamesTheAttentionOrTheStack) {
   expect_error(
       ErrorCode::invalid_argument,
       [&] {
-        const PairEdges edges = parse_pair_edges(architecture, "cross.L1H0:3>24");
-        Interventions(architecture, {{edges.patterns[0].point, {}, CutEdges{edges.edges}}});
+        const Point pattern = pattern_points(architecture, "cross.L1H0")[0].point;
+        Interventions(architecture, {{pattern, {}, CutEdges{{{3, 24}}}}});
       },
       "positions 0 to 23");
 }

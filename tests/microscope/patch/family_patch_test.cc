@@ -41,7 +41,8 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
   // The corrupted prompt with a point of the clean one.
   double patched(const Point& point, Selection where) const {
     Interventions editor(
-        stack(), {{point, std::move(where), ReplaceWith{values_at(gpt, point, request.clean)}}});
+        stack(),
+        {{point, std::move(where), ReplaceWith{values_at(gpt, point, {.target = request.clean})}}});
     return metric(&editor);
   }
 
@@ -125,7 +126,7 @@ TEST_P(FamilyPatch, EdgesAreThoseThatTheMaskLeaves) {
 TEST_P(FamilyPatch, PlanesKeepTheirMasks) {
   const std::int64_t layer = stack().layers - 1;
   for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
-    const Tensor<float> before = values_at(gpt, {kind, layer}, request.clean);
+    const Tensor<float> before = values_at(gpt, {kind, layer}, {.target = request.clean});
     Interventions zero(stack(), {{{kind, layer}, {}, SetZero{}}});
     Capture after({Point{kind, layer}});
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
@@ -152,9 +153,9 @@ TEST_P(FamilyPatch, RefusesPointsThatTheModelLacks) {
       testing::expect_error(ErrorCode::unsupported, call, name);
     };
     refused([&] { points_named(name, stack()); });
-    refused([&] { parse_points(stack(), name); });
+    refused([&] { parse_points({.stacks = {stack()}}, name); });
     refused([&] { Interventions(stack(), {{point, {}, SetZero{}}}); });
-    refused([&] { values_at(gpt, point, request.clean); });
+    refused([&] { values_at(gpt, point, {.target = request.clean}); });
     refused([&] { trace_prompt(gpt, request.clean, {.points = {name}}); });
   }
   EXPECT_GE(lacking, 1U);
@@ -165,15 +166,17 @@ TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatReadThem) {
   const std::int64_t shared = stack().key_value_heads(), heads = stack().heads();
   for (const std::string suffix : {".k", ".v", ".k_input", ".v_input"}) {
     for (std::int64_t head = 0; head < heads; ++head) {
-      EXPECT_EQ(parse_points(stack(), fmt::format("L1H{}{}", head, suffix)).front().where.heads,
+      EXPECT_EQ(parse_points({.stacks = {stack()}}, fmt::format("L1H{}{}", head, suffix))
+                    .front()
+                    .where.heads,
                 std::vector{head * shared / heads});
     }
     testing::expect_error(
         ErrorCode::invalid_argument,
-        [&] { parse_points(stack(), fmt::format("L1H{}{}", heads, suffix)); },
+        [&] { parse_points({.stacks = {stack()}}, fmt::format("L1H{}{}", heads, suffix)); },
         fmt::format("heads 0 to {}", heads - 1));
   }
-  EXPECT_EQ(parse_points(stack(), fmt::format("L1H{}.q", heads - 1)).size(), 1U);
+  EXPECT_EQ(parse_points({.stacks = {stack()}}, fmt::format("L1H{}.q", heads - 1)).size(), 1U);
 
   const Point key{PointKind::key, 1};
   const Trace traced =
@@ -184,11 +187,10 @@ TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatReadThem) {
   EXPECT_EQ(query_rows.shape, (std::vector<std::int64_t>{1, positions, 2, stack().head_size()}));
   EXPECT_EQ(key_rows.shape,
             (std::vector<std::int64_t>{1, positions, of_keys, stack().head_size()}));
-  const Tensor<float> whole = values_at(gpt, key, request.clean);
+  const Tensor<float> whole = values_at(gpt, key, {.target = request.clean});
   EXPECT_EQ(key_rows.values.back(), whole[whole.size() - 1]);
 
-  const std::vector<float> mean =
-      mean_row(gpt, key, std::vector<std::vector<std::int32_t>>{request.clean});
+  const std::vector<float> mean = mean_row(gpt, key, std::vector<Texts>{{.target = request.clean}});
   EXPECT_EQ(std::ssize(mean), shared * stack().head_size());
   Interventions set(stack(), {{key, {.heads = {shared - 1}}, SetRow{mean}}});
   EXPECT_NE(metric(&set), metric(nullptr));
