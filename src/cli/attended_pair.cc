@@ -53,17 +53,6 @@ std::vector<std::string> AttendedPair::key_names(AttentionSite kind, MapUnit uni
                               : unit_names(source_bytes, source_words, unit);
 }
 
-PairOptions pair_changes(PairOptions options, const InterventionOptions& interventions) {
-  if (!interventions.only_pairs()) {
-    fail_usage("a translator takes the interventions --ablate, --scale and --cut");
-  }
-  options.ablate = interventions.ablate;
-  options.scale = interventions.scale;
-  options.cut = interventions.cut;
-  options.renormalise = interventions.renormalise;
-  return options;
-}
-
 void print_pair_texts(const AttendedPair& pair, const Screen& screen) {
   print("\n");
   print_text_line("source", pair.source_words, "", screen);

@@ -144,10 +144,10 @@ void show_lens_of_pair(const LensCommandOptions& options) {
   }
   if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
   const PairModel model = load_pair_model(options.model);
-  const PairOptions changes = pair_changes(options.pair, options.interventions);
-  PairTexts texts = read_pair(options.text, changes, model);
+  PairTexts texts = read_pair(options.text, options.pair, model);
   const bool is_translation = texts.is_translation;
-  const auto editor = make_pair_interventions(changes, model, texts.tokens);
+  const std::shared_ptr<Interventions> editor =
+      make_interventions(options.interventions, model, texts.tokens);
   const RecordedPass pass(*model.model, std::move(texts.tokens), editor);
   const Texts& tokens = pass.texts();
   const auto bytes_of = [&](std::int32_t token) {
@@ -158,7 +158,7 @@ void show_lens_of_pair(const LensCommandOptions& options) {
   OrderedJson document{{"model", model.name},
                        {"source", pair_text_json(model, PairSide::source, tokens.source)},
                        {"target", std::move(target)}};
-  const std::string summary = changes.summary();
+  const std::string summary = options.interventions.summary();
   if (!summary.empty()) document["interventions"] = summary;
   const std::string caption = fmt::format(
       "Model {}. Target: “{}”.{}", model.name, printable(model.target_text(tokens.target)),

@@ -6,11 +6,10 @@
 #include "cli/interrupt.h"
 #include "cli/pair_command.h"
 #include "engine/embedded_files.h"
-#include "microscope/intervene/intervention_text.h"
-#include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
 
 namespace heed::cli {
+
 void add_target_options(Command command, PairOptions& options) {
   command
       .add_option_function<std::string>(
