@@ -17,8 +17,8 @@
 #include "model/architecture_presets.h"
 #include "model/presets.h"
 #include "tokenizer/tokenizer_files.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/settings.h"
 
 namespace heed {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "microworld/phrase.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 
@@ -63,6 +63,9 @@ Creature write_creature(Writer& writer, const CreatureOptions& options = {});
 void write_manner(Writer& writer, const Creature& creature);
 
 // Writes "the" and a place with an adjective and its tail.
-Place write_place(Writer& writer, bool tail = true);
+struct PlaceOptions {
+  bool tail = true;
+};
+Place write_place(Writer& writer, const PlaceOptions& options = {});
 
 }  // namespace heed::microworld

@@ -4,46 +4,22 @@
 #include <string>
 #include <utility>
 
-#include "microworld/phrase.h"
+#include "microworld/tables.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 namespace {
 
-// Two of value, two of size and two of age; of each two only one can be true of a thing.
-constexpr std::array<Condition, 6> conditions = {{
-    {.adjectives = {"costly", "precious", "jewelled"},
-     .tail = "fit for a (king|queen)",
-     .price = "{number_capital} hundred crowns",
-     .fate = " and hid it from (thieves|the {role})",
-     .thanks = "it is far too fine for (me|our house|a {role})"},
-    {.adjectives = {"plain", "simple", "humble"},
-     .tail = "like (any other|all others)",
-     .price = "{number_capital} pennies",
-     .fate = " and used it every (day|morning|{weekday})",
-     .thanks = "I use it every (day|morning|{weekday})"},
-    {.adjectives = {"huge", "enormous", "heavy"},
-     .tail = "too big for (one man|the door|a cart)",
-     .price = "{number_capital} crowns and a cart",
-     .fate = ", (dragging|rolling|pushing) it (slowly|up the hill|down the road)",
-     .thanks = "{number} men carried it through the (door|garden|kitchen)"},
-    {.adjectives = {"tiny", "little", "miniature"},
-     .tail = "no bigger than a (thumb|nut|coin)",
-     .price = "(Half a crown|One crown|A kiss)",
-     .fate = " and hid it (under one arm|behind one ear|under a leaf)",
-     .thanks = "it fits (in my pocket|on my thumb|inside a nut)"},
-    {.adjectives = {"new", "polished", "shiny"},
-     .tail = "clean as (glass|snow)",
-     .price = "{number_capital} crowns",
-     .fate = " and smiled at the (face|moon|light) in its side",
-     .thanks = "I can see my (face|nose|teeth) in its side"},
-    {.adjectives = {"broken", "cracked", "bent"},
-     .tail = "worth (nothing|little)",
-     .price = "(One penny|Almost nothing|Half a penny)",
-     .fate = ", hoping to mend it (before winter|with glue|by {weekday})",
-     .thanks = "it will be as good as new when the {role} has mended it"},
-}};
-
-constexpr auto condition_adjectives = all_adjectives(conditions);
+const AdjectiveTable<Condition>& conditions() {
+  static const AdjectiveTable<Condition> all("conditions", [](const TableRow& row) {
+    return Condition{.adjectives = adjectives_of<3>(row[0]),
+                     .tail = row[1],
+                     .price = row[2],
+                     .fate = row[3],
+                     .thanks = row[4]};
+  });
+  return all;
+}
 
 // Where the adjectives of a thing come from: conditions [begin, end) for each of them.
 struct Range {
@@ -54,9 +30,9 @@ constexpr Range any = {0, 6}, value = {0, 2}, size = {2, 4}, age = {4, 6};
 using Form = std::array<Range, 2>;
 constexpr std::array<Form, 3> forms_of_two = {{{value, size}, {value, age}, {size, age}}};
 
-std::vector<Range> choose_form(Writer& writer, std::size_t most_adjectives) {
+std::vector<Range> choose_form(Writer& writer, std::size_t max_adjectives) {
   static constexpr std::array<double, 4> weights = {4.0 / 7, 1.0 / 7, 1.0 / 7, 1.0 / 7};
-  if (most_adjectives == 1) return {any};
+  if (max_adjectives == 1) return {any};
   const std::size_t option = writer.choose({.count = weights.size(), .weights = weights});
   if (option == 0) return {any};
   const Form& form = forms_of_two[option - 1];
@@ -66,9 +42,9 @@ std::vector<Range> choose_form(Writer& writer, std::size_t most_adjectives) {
 }  // namespace
 
 Goods write_goods(Writer& writer, const GoodsOptions& options) {
-  constexpr std::size_t synonyms = std::tuple_size_v<decltype(Condition::adjectives)>;
-  const std::span<const std::string_view> adjectives = condition_adjectives;
-  const std::vector<Range> form = choose_form(writer, options.most_adjectives);
+  constexpr std::size_t synonyms = AdjectiveTable<Condition>::synonyms;
+  const std::span<const std::string_view> adjectives = conditions().adjectives();
+  const std::vector<Range> form = choose_form(writer, options.max_adjectives);
   NounPhrase phrase{.nouns = things(), .except = options.except};
   for (const auto& [begin, end] : form) {
     phrase.adjectives.push_back({adjectives.subspan(begin * synonyms, (end - begin) * synonyms)});
@@ -79,7 +55,7 @@ Goods write_goods(Writer& writer, const GoodsOptions& options) {
   std::vector<const Condition*> found;
   std::vector<std::string_view> tails;
   for (std::size_t i = 0; i < form.size(); ++i) {
-    found.push_back(&conditions[form[i].begin + words.adjectives[i] / synonyms]);
+    found.push_back(&conditions()[form[i].begin + words.adjectives[i] / synonyms]);
     tails.push_back(found[i]->tail);
   }
   write_tails(writer, tails);

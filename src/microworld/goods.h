@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "microworld/phrase.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 
@@ -28,7 +28,7 @@ struct Goods {
 
 struct GoodsOptions {
   std::vector<std::string_view> except = {};  // nouns that must not come again
-  std::size_t most_adjectives = 2;            // 1 or 2
+  std::size_t max_adjectives = 2;             // 1 or 2
 };
 
 // Writes what its condition says of a thing's fate, and marks the word that depends on it as

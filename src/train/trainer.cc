@@ -8,7 +8,6 @@
 #include "kernels/kernels.h"
 #include "train/process_grid.h"
 #include "train/run.h"
-#include "train/run_checks.h"
 
 namespace heed {
 namespace {
@@ -33,16 +32,18 @@ Run::Run(const TrainRequest& request)
       settings_(settings_of(request)),
       shards_(settings_, group_),
       recent_(directory_.evaluations(), settings_.average_checkpoints) {
-  bool has_checkpoint = false;
+  SavedState saved = SavedState::none;
   agreed(group_, [&] {
     settings_.validate();
     check_directory();
     // A run that was stopped before its first checkpoint starts again from the beginning.
-    has_checkpoint = request.start == RunStart::resume && holds_training_state(directory_.last());
-    read_text(has_checkpoint);
+    if (request.start == RunStart::resume && holds_training_state(directory_.last())) {
+      saved = SavedState::present;
+    }
+    read_text(saved);
   });
-  prepare(has_checkpoint);
-  if (has_checkpoint) load();
+  prepare(saved);
+  if (saved == SavedState::present) load();
   agreed(group_, [&] { require_steps_left(position_, settings_); });
   flops_per_token_ = task_->flops_per_token();
   require_same_run(group_, directory_, record(), position_);
@@ -53,11 +54,11 @@ Run::Run(const TrainRequest& request)
 }
 
 // Of a run that is resumed, what cannot be read was read when it began: the text has changed.
-void Run::read_text(bool has_checkpoint) {
+void Run::read_text(SavedState saved) {
   static_cast<void>(ProcessGrid(group_, settings_));  // throws where the processes do not fit
   const auto read = [&] {
     task_ = make_task({request_, settings_, observer_, directory_, group_, shards_});
-    task_->prepare_text(has_checkpoint);
+    task_->prepare_text(saved);
   };
   if (!before_) return read();
   try {
@@ -71,11 +72,11 @@ void Run::read_text(bool has_checkpoint) {
 
 // The model and the optimizer, as the run begins or goes on. The first process comes first: where
 // settings leave the precision open, its machine decides for all.
-void Run::prepare(bool has_checkpoint) {
+void Run::prepare(SavedState saved) {
   const auto make = [&] {
-    task_->prepare_model(has_checkpoint);
+    task_->prepare_model(saved);
     optimizer_.emplace(task_->parameters().layout(), settings_, shards_.shards().own());
-    require_going_on(request_, has_checkpoint);
+    require_going_on(request_, saved);
   };
   agreed(group_, [&] {
     if (group_.is_first()) make();
@@ -208,8 +209,8 @@ PassHooks make_hooks(const TrainRequest& request, const Architecture& architectu
   return request.hooks(architecture);
 }
 
-void require_going_on(const TrainRequest& request, bool has_checkpoint) {
-  require(has_checkpoint || !stop_requested(request.stop), ErrorCode::interrupted,
+void require_going_on(const TrainRequest& request, SavedState saved) {
+  require(saved == SavedState::present || !stop_requested(request.stop), ErrorCode::interrupted,
           "stopped before the first step");
 }
 

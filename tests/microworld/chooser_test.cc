@@ -11,7 +11,6 @@
 #include "microworld/creatures.h"
 #include "microworld/goods.h"
 #include "microworld/kinds.h"
-#include "microworld/phrase.h"
 #include "microworld/scenes.h"
 
 namespace heed::microworld {

@@ -48,14 +48,14 @@ bool is_simple(const Clause& clause) {
 
 bool is_copula(const Clause& clause) { return clause.predicate != Predicate::verb; }
 
-bool is_cannot(const Clause& clause, bool inverted) {
-  return clause.modal != nullptr && clause.modal->english == "can" && clause.negated && !inverted &&
-         clause.tense == Tense::present;
+bool is_cannot(const Clause& clause, WordOrder order) {
+  return clause.modal != nullptr && clause.modal->english == "can" && clause.negated &&
+         order == WordOrder::plain && clause.tense == Tense::present;
 }
 
 // "do", "does", "did" in questions and negations.
-bool takes_do(const Clause& clause, bool inverted) {
-  if (!clause.negated && !inverted) return false;
+bool takes_do(const Clause& clause, WordOrder order) {
+  if (!clause.negated && order == WordOrder::plain) return false;
   if (clause.modal != nullptr) return !clause.modal->auxiliary;
   return is_simple(clause) && !is_copula(clause);
 }
@@ -232,14 +232,14 @@ Clause EnglishTeller::tell_weather(const ClausePlace& place) {
   clause.tense = past ? Tense::past : Tense::present;
   clause.progressive = !past && !place.simple && writer_.chance(0.4);
   clause.negated = writer_.chance(grammar_.likelihoods.negation);
-  write_auxiliary(clause, false);
-  write_after_auxiliary(clause, false);
+  write_auxiliary(clause, WordOrder::plain);
+  write_after_auxiliary(clause, WordOrder::plain);
   std::vector<const Verb*> verbs;
   std::vector<std::string> texts;
   for (const Verb& verb : grammar_.verbs) {
     if (verb.frame != Frame::impersonal) continue;
     verbs.push_back(&verb);
-    texts.push_back(verb_text(verb, clause, false));
+    texts.push_back(verb_text(verb, clause, WordOrder::plain));
   }
   const std::size_t option = writer_.choose_text(texts);
   clause.verb = verbs[option];
@@ -251,11 +251,11 @@ Sentence tell_english(SentenceWriter& writer, const Grammar& grammar) {
   return EnglishTeller(writer, grammar).tell();
 }
 
-bool EnglishTeller::has_auxiliary(const Clause& clause, bool inverted) const {
-  return !is_simple(clause) || is_copula(clause) || takes_do(clause, inverted);
+bool EnglishTeller::has_auxiliary(const Clause& clause, WordOrder order) const {
+  return !is_simple(clause) || is_copula(clause) || takes_do(clause, order);
 }
 
-void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
+void EnglishTeller::write_auxiliary(Clause& clause, WordOrder order) {
   const EnglishPerson person = english_person(clause.subject);
   const bool third = person == EnglishPerson::third_singular;
   const bool past = clause.tense == Tense::past;
@@ -265,10 +265,10 @@ void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
                    .sure = {},
                    .possible = {clause.verb_concept, clause.auxiliary_concept}});
   };
-  if (takes_do(clause, inverted)) {
+  if (takes_do(clause, order)) {
     write_helper(past ? "did" : third ? "does" : "do");
   } else if (clause.modal != nullptr) {
-    if (is_cannot(clause, inverted)) {
+    if (is_cannot(clause, order)) {
       writer_.write({.text = "cannot",
                      .sure = {clause.auxiliary_concept, clause.negation_concept},
                      .content = true});
@@ -294,11 +294,11 @@ void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
 }
 
 // What stands after the auxiliary, and in a question after the subject.
-void EnglishTeller::write_after_auxiliary(Clause& clause, bool inverted) {
-  if (clause.negated && !is_cannot(clause, inverted)) {
+void EnglishTeller::write_after_auxiliary(Clause& clause, WordOrder order) {
+  if (clause.negated && !is_cannot(clause, order)) {
     write_words("not", clause.negation_concept, true);
   }
-  if (clause.modal != nullptr && takes_do(clause, inverted)) {
+  if (clause.modal != nullptr && takes_do(clause, order)) {
     const std::vector<std::string_view> words = split_words(clause.modal->english_plain);
     write_words(words[0], clause.auxiliary_concept, true);
     writer_.write({.text = std::string(words[1]),
@@ -345,10 +345,11 @@ bool EnglishTeller::verb_fits(const Verb& verb, const Clause& clause, const Clau
   }
 }
 
-std::string EnglishTeller::verb_text(const Verb& verb, const Clause& clause, bool inverted) const {
+std::string EnglishTeller::verb_text(const Verb& verb, const Clause& clause,
+                                     WordOrder order) const {
   std::string text;
   const bool third = english_person(clause.subject) == EnglishPerson::third_singular;
-  if (clause.modal != nullptr || clause.tense == Tense::future || takes_do(clause, inverted)) {
+  if (clause.modal != nullptr || clause.tense == Tense::future || takes_do(clause, order)) {
     text = verb.english;
   } else if (clause.progressive) {
     text = verb.gerund;
@@ -363,13 +364,13 @@ std::string EnglishTeller::verb_text(const Verb& verb, const Clause& clause, boo
 }
 
 void EnglishTeller::choose_verb(Clause& clause, const ClausePlace& place, Classes subject,
-                                bool inverted) {
+                                WordOrder order) {
   std::vector<const Verb*> verbs;
   std::vector<std::string> texts;
   for (const Verb& verb : grammar_.verbs) {
     if (!verb_fits(verb, clause, place, subject)) continue;
     verbs.push_back(&verb);
-    texts.push_back(verb_text(verb, clause, inverted));
+    texts.push_back(verb_text(verb, clause, order));
   }
   check(!verbs.empty(), "the form of a clause has a verb");
   const std::size_t option = writer_.choose_text(texts);

@@ -16,6 +16,9 @@ namespace heed::microworld::bilingual {
 // Writes the sentence with the writer and returns its meaning.
 Sentence tell_english(SentenceWriter& writer, const Grammar& grammar);
 
+// Whether the auxiliary stands before the subject, as in questions.
+enum class WordOrder { plain, inverted };
+
 // Noun phrases stand where sentences ask for them; where decides what they may be.
 struct NounPlace {
   Classes classes = 0;                     // of the noun
@@ -94,9 +97,9 @@ class EnglishTeller {
   // english_clause.cc
   Clause tell_clause(const ClausePlace& place);
   Clause start_clause(Asked asked);
-  void tell_subject(Clause& clause, const ClausePlace& place, bool inverted, bool asks);
+  void tell_subject(Clause& clause, const ClausePlace& place, WordOrder order, bool asks);
   Clause tell_relative(const NounPhrase& head, Concept& pronoun);
-  void tell_rest(Clause& clause, const ClausePlace& place, bool inverted);
+  void tell_rest(Clause& clause, const ClausePlace& place, WordOrder order);
   void choose_actor(NounPlace& subject);
   void tell_after_copula(Clause& clause);
   void tell_complements(Clause& clause, const ClausePlace& place);
@@ -104,13 +107,13 @@ class EnglishTeller {
   bool question_word(Clause& clause, const ClausePlace& place);
 
   // english_verbs.cc
-  bool has_auxiliary(const Clause& clause, bool inverted) const;
-  void write_auxiliary(Clause& clause, bool inverted);
-  void write_after_auxiliary(Clause& clause, bool inverted);
+  bool has_auxiliary(const Clause& clause, WordOrder order) const;
+  void write_auxiliary(Clause& clause, WordOrder order);
+  void write_after_auxiliary(Clause& clause, WordOrder order);
   bool verb_fits(const Verb& verb, const Clause& clause, const ClausePlace& place,
                  Classes subject) const;
-  std::string verb_text(const Verb& verb, const Clause& clause, bool inverted) const;
-  void choose_verb(Clause& clause, const ClausePlace& place, Classes subject, bool inverted);
+  std::string verb_text(const Verb& verb, const Clause& clause, WordOrder order) const;
+  void choose_verb(Clause& clause, const ClausePlace& place, Classes subject, WordOrder order);
 
   // english_nouns.cc
   NounPhrase begin_noun_phrase(const NounPlace& place);

@@ -11,6 +11,12 @@
 namespace heed::microworld::bilingual {
 namespace {
 
+// Questions put the auxiliary before the subject, but for those that ask for the subject itself.
+WordOrder word_order(Asked asked) {
+  return asked == Asked::nothing || asked == Asked::subject ? WordOrder::plain
+                                                            : WordOrder::inverted;
+}
+
 constexpr Classes anything = ~Classes{0};
 
 Classes classes_of_subjects(std::span<const Adjective> adjectives, bool compared) {
@@ -76,11 +82,11 @@ Clause EnglishTeller::tell_clause(const ClausePlace& wanted) {
     place.tenses &= time.tenses;
   }
   const bool asks = question_word(clause, place);
-  const bool inverted = place.asked != Asked::nothing && place.asked != Asked::subject;
+  const WordOrder order = word_order(place.asked);
   if (place.asked == Asked::object)
     place.object = clause.object->personal ? classes::person : classes::thing | classes::food;
-  tell_subject(clause, place, inverted, asks);
-  tell_rest(clause, place, inverted);
+  tell_subject(clause, place, order, asks);
+  tell_rest(clause, place, order);
   return clause;
 }
 
@@ -99,7 +105,7 @@ void EnglishTeller::choose_actor(NounPlace& subject) {
 }
 
 // The subject and, after it or around it, the auxiliary.
-void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool inverted,
+void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, WordOrder order,
                                  bool asks) {
   const auto of_verbs = [&] {
     Classes all = 0;
@@ -116,7 +122,7 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool 
   const auto of_adjectives = [&](bool compared) {
     return classes_of_subjects(grammar_.adjectives, compared);
   };
-  if (inverted) {
+  if (order == WordOrder::inverted) {
     choose_predicate(clause, place, anything);
     choose_form(clause, place, !asks || place.asked == Asked::reason);
     NounPlace subject{.negated = clause.negated};
@@ -130,10 +136,10 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool 
     }
     choose_actor(subject);
     clause.subject = begin_noun_phrase(subject);
-    write_auxiliary(clause, true);
+    write_auxiliary(clause, WordOrder::inverted);
     finish_noun_phrase(clause.subject, subject);
     remember(clause.subject);
-    write_after_auxiliary(clause, true);
+    write_after_auxiliary(clause, WordOrder::inverted);
     return;
   }
   if (place.asked != Asked::subject) {
@@ -146,18 +152,18 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool 
   }
   choose_predicate(clause, place, classes_of(clause.subject));
   choose_form(clause, place, place.asked == Asked::nothing);
-  write_auxiliary(clause, false);
-  write_after_auxiliary(clause, false);
+  write_auxiliary(clause, WordOrder::plain);
+  write_after_auxiliary(clause, WordOrder::plain);
 }
 
-void EnglishTeller::tell_rest(Clause& clause, const ClausePlace& place, bool inverted) {
+void EnglishTeller::tell_rest(Clause& clause, const ClausePlace& place, WordOrder order) {
   if (clause.predicate != Predicate::verb) return tell_after_copula(clause);
-  if (!has_auxiliary(clause, inverted) && !place.bare && !place.clauses &&
+  if (!has_auxiliary(clause, order) && !place.bare && !place.clauses &&
       place.asked == Asked::nothing && !grammar_.frequencies.empty() &&
       writer_.chance(grammar_.likelihoods.frequency)) {
     clause.frequency = tell_phrase(grammar_.frequencies);
   }
-  choose_verb(clause, place, classes_of(clause.subject), inverted);
+  choose_verb(clause, place, classes_of(clause.subject), order);
   if (place.clauses) return;
   tell_complements(clause, place);
   tell_adjuncts(clause, place);
@@ -199,13 +205,13 @@ Clause EnglishTeller::tell_relative(const NounPhrase& head, Concept& pronoun) {
     clause.subject.referent = head.referent;
     choose_predicate(clause, place, noun);
     choose_form(clause, place, true);
-    write_auxiliary(clause, false);
-    write_after_auxiliary(clause, false);
-    tell_rest(clause, place, false);
+    write_auxiliary(clause, WordOrder::plain);
+    write_after_auxiliary(clause, WordOrder::plain);
+    tell_rest(clause, place, WordOrder::plain);
     return clause;
   }
-  tell_subject(clause, place, false, false);
-  tell_rest(clause, place, false);
+  tell_subject(clause, place, WordOrder::plain, false);
+  tell_rest(clause, place, WordOrder::plain);
   return clause;
 }
 
@@ -473,8 +479,8 @@ std::vector<EnglishTeller::FormOption> EnglishTeller::form_options(const Clause&
 
 // Tense, modal verb and negation. The subject's determiner is known by now.
 void EnglishTeller::choose_form(Clause& clause, const ClausePlace& place, bool may_negate) {
-  const bool inverted = place.asked != Asked::nothing && place.asked != Asked::subject;
-  const Classes subject = inverted ? ~Classes{0} : classes_of(clause.subject);
+  const bool is_inverted = word_order(place.asked) == WordOrder::inverted;
+  const Classes subject = is_inverted ? ~Classes{0} : classes_of(clause.subject);
   const std::vector<FormOption> options = form_options(clause, place, subject);
   check(!options.empty(), "every clause has a form");
   std::vector<double> weights;
