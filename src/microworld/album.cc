@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "microworld/creatures.h"
+#include "microworld/described.h"
 #include "microworld/kinds.h"
 #include "microworld/scenes.h"
 #include "microworld/writer.h"

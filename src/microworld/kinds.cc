@@ -13,8 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "microworld/creatures.h"
-#include "microworld/goods.h"
+#include "microworld/described.h"
 #include "microworld/scenes.h"
 #include "microworld/writer.h"
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "microworld/goods.h"
+#include "microworld/described.h"
 #include "microworld/kinds.h"
 #include "microworld/tables.h"
 #include "microworld/writer.h"

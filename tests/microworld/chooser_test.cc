@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "microworld/creatures.h"
-#include "microworld/goods.h"
+#include "microworld/described.h"
 #include "microworld/kinds.h"
 #include "microworld/scenes.h"
 

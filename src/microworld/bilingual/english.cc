@@ -89,7 +89,7 @@ Adverbial EnglishTeller::write_phrase(const Phrase& phrase) {
     adverbial.concepts[i] = next_concept();
   for (std::string_view word : split_words(phrase.english)) {
     const auto number = static_cast<std::size_t>(word.back() - '0');
-    write_words(before_slash(word), adverbial.concepts[number], true);
+    write_words(before_slash(word), adverbial.concepts[number], WordKind::content);
   }
   return adverbial;
 }
@@ -136,7 +136,7 @@ void EnglishTeller::tell_existence() {
   const NounPlace place{.classes = located, .object = true, .may_deny = true, .indefinite = true};
   clause.subject = begin_noun_phrase(place);
   write_words(form_of_be(english_person(clause.subject), clause.tense == Tense::past),
-              clause.verb_concept, true);
+              clause.verb_concept, WordKind::content);
   finish_noun_phrase(clause.subject, place);
   clause.place =
       tell_place(grammar_.relations, clause.subject.noun->classes & located, ~Classes{0}, false);
@@ -161,7 +161,8 @@ void EnglishTeller::tell_reported() {
   const bool whether = writer_.chance(0.2);
   sentence_.main = tell_clause({.clauses = true, .whether = whether});
   sentence_.conjunction = whether ? Conjunction::whether : Conjunction::that;
-  write_words(whether ? "whether" : "that", sentence_.conjunction_concept, whether);
+  write_words(whether ? "whether" : "that", sentence_.conjunction_concept,
+              whether ? WordKind::content : WordKind::function);
   second_clause_ = true;
   sentence_.second.push_back(
       tell_second({.tenses = tenses_beside(sentence_.main.tense)}, weather_share));
@@ -187,7 +188,7 @@ void EnglishTeller::tell_joined() {
   };
   if (sentence_.second_first) {
     const Joint& joint = choose_joint(true);
-    write_words(joint.word, sentence_.conjunction_concept, true);
+    write_words(joint.word, sentence_.conjunction_concept, WordKind::content);
     const unsigned tenses = tense_bit(Tense::present) | (joint.past ? tense_bit(Tense::past) : 0U);
     sentence_.second.push_back(
         tell_second({.tenses = tenses, .simple = true, .affirmative = joint.affirmative},
@@ -201,7 +202,7 @@ void EnglishTeller::tell_joined() {
     if (joint.conjunction == Conjunction::also || joint.conjunction == Conjunction::but) {
       write_words(",", sentence_.comma_concept);
     }
-    write_words(joint.word, sentence_.conjunction_concept, true);
+    write_words(joint.word, sentence_.conjunction_concept, WordKind::content);
     second_clause_ = true;
     sentence_.second.push_back(tell_second({.tenses = tenses_beside(sentence_.main.tense),
                                             .simple = joint.simple,
@@ -226,7 +227,7 @@ Clause EnglishTeller::tell_weather(const ClausePlace& place) {
   clause.subject.head_concept = next_concept();
   clause.subject.referent = sentence_.referents.size();
   sentence_.referents.push_back({});
-  write_words("it", clause.subject.head_concept, true);
+  write_words("it", clause.subject.head_concept, WordKind::content);
   const bool past = (place.tenses & tense_bit(Tense::present)) == 0 ||
                     ((place.tenses & tense_bit(Tense::past)) != 0 && writer_.chance(0.4));
   clause.tense = past ? Tense::past : Tense::present;
@@ -243,7 +244,7 @@ Clause EnglishTeller::tell_weather(const ClausePlace& place) {
   }
   const std::size_t option = writer_.choose_text(texts);
   clause.verb = verbs[option];
-  write_words(texts[option], clause.verb_concept, true);
+  write_words(texts[option], clause.verb_concept, WordKind::content);
   return clause;
 }
 
@@ -279,7 +280,7 @@ void EnglishTeller::write_auxiliary(Clause& clause, WordOrder order) {
                                   : third || modal.auxiliary ? modal.english
                                                              : modal.english_plain;
     const std::vector<std::string_view> words = split_words(text);
-    write_words(words[0], clause.auxiliary_concept, true);
+    write_words(words[0], clause.auxiliary_concept, WordKind::content);
     if (words.size() > 1) write_helper(words[1]);
   } else if (clause.progressive) {
     write_helper(form_of_be(person, past));
@@ -289,24 +290,24 @@ void EnglishTeller::write_auxiliary(Clause& clause, WordOrder order) {
     writer_.write(
         {.text = "will", .sure = {clause.auxiliary_concept}, .possible = {clause.verb_concept}});
   } else if (is_copula(clause)) {
-    write_words(form_of_be(person, past), clause.verb_concept, true);
+    write_words(form_of_be(person, past), clause.verb_concept, WordKind::content);
   }
 }
 
 // What stands after the auxiliary, and in a question after the subject.
 void EnglishTeller::write_after_auxiliary(Clause& clause, WordOrder order) {
   if (clause.negated && !is_cannot(clause, order)) {
-    write_words("not", clause.negation_concept, true);
+    write_words("not", clause.negation_concept, WordKind::content);
   }
   if (clause.modal != nullptr && takes_do(clause, order)) {
     const std::vector<std::string_view> words = split_words(clause.modal->english_plain);
-    write_words(words[0], clause.auxiliary_concept, true);
+    write_words(words[0], clause.auxiliary_concept, WordKind::content);
     writer_.write({.text = std::string(words[1]),
                    .sure = {},
                    .possible = {clause.verb_concept, clause.auxiliary_concept}});
   }
   if (is_copula(clause) && clause.tense == Tense::future) {
-    write_words("be", clause.verb_concept, true);
+    write_words("be", clause.verb_concept, WordKind::content);
   }
 }
 
@@ -375,7 +376,7 @@ void EnglishTeller::choose_verb(Clause& clause, const ClausePlace& place, Classe
   check(!verbs.empty(), "the form of a clause has a verb");
   const std::size_t option = writer_.choose_text(texts);
   clause.verb = verbs[option];
-  write_words(texts[option], clause.verb_concept, true);
+  write_words(texts[option], clause.verb_concept, WordKind::content);
 }
 
 std::string third_person(std::string_view base) {

@@ -16,6 +16,9 @@ namespace heed::microworld::bilingual {
 // Writes the sentence with the writer and returns its meaning.
 Sentence tell_english(SentenceWriter& writer, const Grammar& grammar);
 
+// Whether words mean something by themselves.
+enum class WordKind { function, content };
+
 // Whether the auxiliary stands before the subject, as in questions.
 enum class WordOrder { plain, inverted };
 
@@ -129,7 +132,8 @@ class EnglishTeller {
   Classes classes_of(const NounPhrase& phrase) const;
 
   // Writes all words of the text with one concept.
-  void write_words(std::string_view text, Concept concept_of_words, bool content = false);
+  void write_words(std::string_view text, Concept concept_of_words,
+                   WordKind kind = WordKind::function);
   Adverbial tell_phrase(std::span<const Phrase> phrases);
   Adverbial write_phrase(const Phrase& phrase);
   Concept next_concept() { return ++concepts_; }

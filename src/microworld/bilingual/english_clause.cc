@@ -42,17 +42,19 @@ bool EnglishTeller::question_word(Clause& clause, const ClausePlace& place) {
       asked.head_concept = next_concept();
       const std::array<std::string, 2> words = {"what", "who"};
       asked.personal = writer_.choose_text(words) == 1;
-      write_words(words[asked.personal ? 1 : 0], asked.head_concept, true);
+      write_words(words[asked.personal ? 1 : 0], asked.head_concept, WordKind::content);
       if (place.asked == Asked::subject) clause.subject = asked;
       if (place.asked == Asked::object) clause.object = asked;
       return true;
     }
     case Asked::place:
-    case Asked::direction: write_words("where", clause.question_concept, true); return true;
-    case Asked::time: write_words("when", clause.question_concept, true); return true;
+    case Asked::direction:
+      write_words("where", clause.question_concept, WordKind::content);
+      return true;
+    case Asked::time: write_words("when", clause.question_concept, WordKind::content); return true;
     case Asked::reason: break;
   }
-  write_words("why", clause.question_concept, true);
+  write_words("why", clause.question_concept, WordKind::content);
   return true;
 }
 
@@ -191,15 +193,15 @@ Clause EnglishTeller::tell_relative(const NounPhrase& head, Concept& pronoun) {
   pronoun = next_concept();
   if (clause.gap == Gap::place) {
     place.object = noun;
-    write_words("in", clause.preposition_concept, true);
-    write_words("which", pronoun, true);
+    write_words("in", clause.preposition_concept, WordKind::content);
+    write_words("which", pronoun, WordKind::content);
   } else if (clause.gap == Gap::object) {
     place.object = noun;
-    write_words("that", pronoun, true);
+    write_words("that", pronoun, WordKind::content);
   } else {
     const std::array<std::string, 2> words = {"that", "which"};
     const bool personal = (noun & classes::person) != 0;
-    write_words(personal ? "who" : words[writer_.choose_text(words)], pronoun, true);
+    write_words(personal ? "who" : words[writer_.choose_text(words)], pronoun, WordKind::content);
     clause.subject.noun = head.noun;
     clause.subject.number = head.number;
     clause.subject.referent = head.referent;
@@ -238,7 +240,7 @@ void EnglishTeller::tell_after_copula(Clause& clause) {
     writer_.write({.text = std::string(indefinite_article(noun)),
                    .sure = {},
                    .possible = {profession.head_concept}});
-    write_words(noun, profession.head_concept, true);
+    write_words(noun, profession.head_concept, WordKind::content);
     clause.object = profession;
     return;
   }
@@ -251,9 +253,9 @@ void EnglishTeller::tell_after_copula(Clause& clause) {
   }
   const std::size_t option = writer_.choose_text(texts);
   clause.adjective = adjectives[option];
-  write_words(texts[option], clause.adjective_concept, true);
+  write_words(texts[option], clause.adjective_concept, WordKind::content);
   if (compared) {
-    write_words("than", clause.standard_concept, true);
+    write_words("than", clause.standard_concept, WordKind::content);
     clause.standard = tell_noun_phrase({.classes = clause.adjective->classes & subject,
                                         .object = true,
                                         .plain = true,
@@ -283,7 +285,8 @@ void EnglishTeller::tell_complements(Clause& clause, const ClausePlace& place) {
     case Frame::transitive:
       if (!verb.preposition.empty()) {
         const bool told = !verb.german[0].preposition.empty();
-        write_words(verb.preposition, clause.preposition_concept, told);
+        write_words(verb.preposition, clause.preposition_concept,
+                    told ? WordKind::content : WordKind::function);
       }
       if (clause.gap != Gap::object && place.asked != Asked::object) tell_object(object);
       break;
@@ -339,7 +342,7 @@ void EnglishTeller::tell_adjuncts(Clause& clause, const ClausePlace& place) {
   if (place.bare || (clause.object && !clause.object->relative.empty())) return;
   if (verb.instrument != 0 && !clause.negated && place.asked != Asked::object &&
       writer_.chance(likely.instrument)) {
-    write_words("with", clause.instrument_concept, true);
+    write_words("with", clause.instrument_concept, WordKind::content);
     clause.instrument = tell_noun_phrase(
         {.classes = verb.instrument, .object = true, .plain = true, .singular = true});
   }
