@@ -23,7 +23,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/gzip_file.h"
 #include "base/json.h"
 #include "base/threads.h"
 #include "engine/loaded_model.h"
@@ -31,7 +30,7 @@
 #include "formats/model_files.h"
 #include "scoring/metric.h"
 #include "train/optimizer.h"
-#include "train/pair_order.h"
+#include "train/pair_data.h"
 
 namespace heed {
 namespace {

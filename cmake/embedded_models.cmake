@@ -27,9 +27,11 @@ function(heed_embed_model target name)
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
-# The words of the microworld in two languages, which the source that reads them has in its read-only data.
+# The tables of words of the microworld, which the source that reads them has in its read-only data.
 function(heed_embed_words target)
+  set(stories ${PROJECT_SOURCE_DIR}/src/microworld/stories.tsv)
   set(words ${PROJECT_SOURCE_DIR}/src/microworld/bilingual/words.tsv)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/microworld/bilingual/words.cc PROPERTIES
-    COMPILE_DEFINITIONS "HEED_BILINGUAL_WORDS=\"${words}\"" OBJECT_DEPENDS ${words} SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/microworld/tables.cc PROPERTIES
+    COMPILE_DEFINITIONS "HEED_STORY_TABLES=\"${stories}\";HEED_BILINGUAL_TABLES=\"${words}\""
+    OBJECT_DEPENDS "${stories};${words}" SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

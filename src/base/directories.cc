@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/system_files.h"
+#include "base/files.h"
 
 namespace heed {
 namespace {

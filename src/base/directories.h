@@ -13,8 +13,8 @@ namespace heed {
 // names a directory.
 std::filesystem::path cache_directory(std::string_view kind);
 
-// For what cannot be made again: heed/`kind` in XDG_DATA_HOME or in .local/share of HOME; empty
-// where neither names a directory.
+// The directory of what cannot be made again: heed/`kind` in XDG_DATA_HOME or in .local/share of
+// HOME; empty where neither names a directory.
 std::filesystem::path data_directory(std::string_view kind);
 
 // An empty cache_directory() in an error message.

@@ -1,16 +1,20 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
-#include "base/system_files.h"
-#include "base/unfinished_files.h"
 
 namespace heed {
 namespace {
@@ -153,6 +157,244 @@ OutputDirectory::~OutputDirectory() {
 void OutputDirectory::keep() {
   for (const std::filesystem::path& directory : created_) forget_unfinished(directory.c_str());
   created_.clear();
+}
+
+// AtomicFile, and removal of temporary files that killed processes left behind.
+
+namespace {
+
+constexpr std::string_view partial_mark = ".partial-";  // NAME.partial-PROCESS-NUMBER
+
+std::filesystem::path directory_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+// Returns the name of the target of a temporary file: the part before the mark; empty for other
+// files.
+std::string_view target_of(std::string_view name) {
+  const std::size_t mark = name.rfind(partial_mark);
+  if (mark == std::string_view::npos) return {};
+  const std::string_view numbers = name.substr(mark + partial_mark.size());
+  const std::size_t dash = numbers.find('-');
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (dash == std::string_view::npos || !is_number(numbers.substr(0, dash)) ||
+      !is_number(numbers.substr(dash + 1))) {
+    return {};
+  }
+  return name.substr(0, mark);
+}
+
+// A writer locks its temporary file until it ends.
+void remove_if_abandoned(const std::filesystem::path& path) {
+  const int descriptor =
+      ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) return;
+  struct stat opened {};
+  struct stat named {};
+  const bool is_same = ::fstat(descriptor, &opened) == 0 && S_ISREG(opened.st_mode) &&
+                       ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
+                       ::lstat(path.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
+                       named.st_dev == opened.st_dev;
+  if (is_same) ::unlink(path.c_str());
+  ::close(descriptor);
+}
+
+// Removes abandoned files of one target, or of all targets if none is named.
+void remove_abandoned(const std::filesystem::path& directory, std::string_view target) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const std::string_view written = target_of(name);
+    if (!written.empty() && (target.empty() || written == target)) {
+      remove_if_abandoned(entry->path());
+    }
+  }
+}
+
+// Creates and locks a temporary file for `path`; returns its descriptor. On a file system without
+// locks it stays unlocked, and no other process can lock it either.
+int create_temporary(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  static std::atomic<unsigned> number{0};
+  for (;;) {
+    temporary = fmt::format("{}{}{}-{}", path.string(), partial_mark, ::getpid(), number++);
+    note_unfinished(temporary.c_str());
+    const int descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0) {
+      const int error_number = errno;
+      forget_unfinished(temporary.c_str());
+      if (error_number == EEXIST) continue;  // left by an earlier process with this id
+      fail_with_errno("create", path, error_number);
+    }
+    created_unfinished(temporary.c_str());
+    const bool taken = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat status {};
+    if (!taken && ::fstat(descriptor, &status) == 0 && status.st_nlink > 0) return descriptor;
+    ::close(descriptor);  // another process removed it as abandoned before it was locked
+    forget_unfinished(temporary.c_str());
+  }
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  remove_abandoned(directory_of(path_), path_.filename().string());
+  lock_ = create_temporary(path_, temporary_);
+  const int written = ::fcntl(lock_, F_DUPFD_CLOEXEC, 0);
+  file_ = written < 0 ? nullptr : ::fdopen(written, "wb");
+  if (file_ == nullptr) {
+    const int error_number = errno;
+    if (written >= 0) ::close(written);
+    release();
+    fail_with_errno("create", path_, error_number);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ != nullptr) std::fclose(file_);
+  release();
+}
+
+void AtomicFile::release() {
+  if (!temporary_.empty()) {
+    std::remove(temporary_.c_str());
+    forget_unfinished(temporary_.c_str());
+    temporary_.clear();
+  }
+  if (lock_ >= 0) ::close(std::exchange(lock_, -1));
+}
+
+void AtomicFile::write(const void* data, std::size_t size) {
+  check(file_ != nullptr, "a finished file is not written to");
+  if (size > 0 && std::fwrite(data, 1, size, file_) != size) fail_with_errno("write", path_, errno);
+}
+
+void AtomicFile::finish() {
+  if (file_ == nullptr) return;
+  if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) {
+    fail_with_errno("write", path_, errno);
+  }
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) fail_with_errno("write", path_, errno);
+}
+
+void AtomicFile::commit() {
+  finish();
+  check(!temporary_.empty(), "a file is committed once");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error_number = errno;
+    release();
+    fail_with_errno("write", path_, error_number);
+  }
+  forget_unfinished(temporary_.c_str());
+  temporary_.clear();
+  release();
+  sync_directory(path_.parent_path());
+}
+
+void remove_abandoned_files(const std::filesystem::path& directory) {
+  remove_abandoned(directory, {});
+}
+
+namespace {
+
+struct CloseGzip {
+  void operator()(gzFile file) const { gzclose_r(file); }
+};
+using GzipHandle = std::unique_ptr<gzFile_s, CloseGzip>;
+
+GzipHandle open_gzip(const RegularFile& file, const std::string& name) {
+  const int descriptor = dup(file.descriptor());  // closed by zlib
+  require(descriptor >= 0, ErrorCode::input_output, "cannot open '{}'", name);
+  GzipHandle handle(gzdopen(descriptor, "rb"));
+  if (handle == nullptr) close(descriptor);
+  require(handle != nullptr, ErrorCode::input_output, "cannot open '{}': not enough memory", name);
+  return handle;
+}
+
+}  // namespace
+
+std::string read_gzip_file(const std::filesystem::path& path, std::size_t largest) {
+  constexpr unsigned part_bytes = 1U << 18;
+  const std::string name = path.string();
+  const RegularFile file(path);
+  GzipHandle handle = open_gzip(file, name);
+  gzbuffer(handle.get(), part_bytes);
+  std::string content;
+  std::string part(part_bytes, '\0');
+  for (;;) {
+    const int count = gzread(handle.get(), part.data(), part_bytes);
+    // zlib hands the bytes of other files through.
+    require(gzdirect(handle.get()) == 0, ErrorCode::corrupt_data, "'{}' is not a gzip file", name);
+    int code = Z_OK;
+    const std::string problem = gzerror(handle.get(), &code);
+    require(count >= 0 && (code == Z_OK || code == Z_STREAM_END), ErrorCode::corrupt_data,
+            "'{}' is a damaged gzip file: {}", name, problem);
+    if (count == 0) break;
+    require(content.size() + static_cast<std::size_t>(count) <= largest, ErrorCode::corrupt_data,
+            "'{}' holds more than {} bytes", name, largest);
+    content.append(part, 0, static_cast<std::size_t>(count));
+  }
+  return content;
+}
+
+namespace {
+
+using Path = std::atomic<const char*>;
+static_assert(Path::is_always_lock_free, "signal handlers may touch nothing else");
+
+std::array<Path, 64> noted_paths{};  // null: free
+std::atomic<bool> is_removing{false};
+
+}  // namespace
+
+void note_unfinished(const char* path) noexcept {
+  for (Path& noted : noted_paths) {
+    const char* expected = nullptr;
+    if (noted.compare_exchange_strong(expected, path)) break;
+  }
+  while (is_removing) ::pause();
+}
+
+void created_unfinished(const char* path) noexcept {
+  if (is_removing) ::unlink(path);
+  while (is_removing) ::pause();
+}
+
+void forget_unfinished(const char* path) noexcept {
+  for (Path& noted : noted_paths) {
+    const char* expected = path;
+    if (noted.compare_exchange_strong(expected, nullptr)) break;
+  }
+  while (is_removing) ::pause();  // the path may still be read, and the process is about to end
+}
+
+void remove_unfinished() noexcept {
+  is_removing = true;
+  for (const Path& noted : noted_paths) {
+    if (const char* path = noted.load()) ::unlink(path);
+  }
+  bool has_removed = true;
+  while (has_removed) {  // a directory is empty once those in it are removed
+    has_removed = false;
+    for (const Path& noted : noted_paths) {
+      if (const char* path = noted.load()) has_removed |= ::rmdir(path) == 0;
+    }
+  }
+}
+
+void fail_with_errno(const char* action, const std::filesystem::path& path, int error_number) {
+  const ErrorCode code = error_number == ENOENT ? ErrorCode::not_found : ErrorCode::input_output;
+  fail(code, "cannot {} '{}': {}", action, path.string(), std::strerror(error_number));
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const int descriptor =
+      ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
 }
 
 }  // namespace heed

@@ -114,4 +114,31 @@ class OutputDirectory {
   std::vector<std::filesystem::path> created_;  // innermost first
 };
 
+// The whole content of a file that gzip compressed, of all members. Throws the errors of
+// RegularFile, and Error{corrupt_data} for a file that is no gzip file, is damaged or ends early,
+// or whose content is larger than `largest` bytes.
+std::string read_gzip_file(const std::filesystem::path& path, std::size_t largest = SIZE_MAX);
+
+// Files and directories that a process which a signal ends removes first.
+//
+// Notes a path that remove_unfinished() removes, borrowed until it is forgotten: before it exists,
+// since a signal may come at any time. Paths beyond a fixed number are not noted. Never throws.
+void note_unfinished(const char* path) noexcept;
+// The path exists now. Where the process is ending, removes it again and waits for the end.
+void created_unfinished(const char* path) noexcept;
+// The path is complete, or was removed.
+void forget_unfinished(const char* path) noexcept;
+
+// Removes noted files and, if they are empty then, noted directories: a signal handler may call it.
+// The process must end afterwards.
+void remove_unfinished() noexcept;
+
+// Throws "cannot ACTION 'PATH': REASON" as Error{not_found} or Error{input_output}.
+[[noreturn]] void fail_with_errno(const char* action, const std::filesystem::path& path,
+                                  int error_number);
+
+// Flushes a rename in `directory` to disk, so that it survives a power failure, if the file system
+// supports it.
+void sync_directory(const std::filesystem::path& directory);
+
 }  // namespace heed

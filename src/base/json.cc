@@ -51,7 +51,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // Places a value where it belongs: at the top, as the member of the last key, behind the last
+  // Places a value where it belongs: at the top, as the member of the last key, after the last
   // element.
   Json* add(Json value) {
     Json* place = &document_;

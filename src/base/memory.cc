@@ -1,16 +1,18 @@
 #include "base/memory.h"
 
 #include <sys/resource.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <fstream>
+#include <new>
 #include <string>
 #include <string_view>
 
-#include "base/control_groups.h"
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace heed {
 namespace {
@@ -68,6 +70,29 @@ std::optional<std::int64_t> left_in_group(const fs::path& group) {
   return std::nullopt;
 }
 
+bool is_listed(std::string_view name, std::string_view names) {
+  while (!names.empty()) {
+    const std::size_t comma = names.find(',');
+    if (names.substr(0, comma) == name) return true;
+    names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
+  }
+  return false;
+}
+
+// More than the containers of any document that fits take in nlohmann's list of what is left to
+// destroy. It is not touched, so it is address space and no memory. Where there is not that much,
+// less will do: documents are smaller, too.
+constexpr std::size_t max_reserved = 16 << 20;
+constexpr std::size_t min_reserved = 64 << 10;
+
+std::atomic<void*> reserve{nullptr};
+
+// The allocation fails; those that follow have the reserve.
+[[noreturn]] void give_back_reserve() {
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
 }  // namespace
 
 std::optional<std::int64_t> available_memory(const fs::path& root) {
@@ -111,6 +136,36 @@ void return_free_memory() {
 #ifdef __GLIBC__
   ::malloc_trim(0);
 #endif
+}
+
+std::vector<fs::path> control_group_directories(std::string_view controller, const fs::path& root) {
+  const fs::path mounts = root / "sys/fs/cgroup";
+  // In a container, the mount is the group itself.
+  std::vector<fs::path> found{mounts, mounts / controller};
+  const auto add = [&](fs::path directory, const fs::path& group) {
+    for (const fs::path& part : group) found.push_back(directory /= part);
+  };
+  std::ifstream groups(root / "proc/self/cgroup");
+  // "0::/user.slice" of version 2, or "4:cpu,cpuacct:/user.slice" of version 1.
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    if (controllers.empty()) add(mounts, group);
+    if (!is_listed(controller, controllers)) continue;
+    found.push_back(mounts / controllers);
+    add(mounts / controllers, group);
+    add(mounts / controller, group);
+  }
+  return found;
+}
+
+void reserve_memory_for_unwinding() noexcept {
+  for (std::size_t bytes = max_reserved; bytes >= min_reserved; bytes /= 2) {
+    if (reserve.load() == nullptr) std::free(reserve.exchange(std::malloc(bytes)));
+  }
+  std::set_new_handler(give_back_reserve);
 }
 
 }  // namespace heed

@@ -1,12 +1,10 @@
 #include "base/numbers.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <span>
-#include <utility>
 
 #include "base/error.h"
 
@@ -66,6 +64,7 @@ std::string problem_of(const std::string& text, Quantity quantity, double& value
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   if (quantity == Quantity::rate && unit.ends_with("/s")) unit.remove_suffix(2);
+  while (quantity == Quantity::bytes && unit.starts_with(' ')) unit.remove_prefix(1);
   if (error == std::errc{} && std::isfinite(value) && value >= 0) {
     for (const Unit& each : kind.units) {
       if (each.name != unit) continue;
@@ -76,7 +75,7 @@ std::string problem_of(const std::string& text, Quantity quantity, double& value
   return fmt::format("takes {}, not '{}'", kind.expected, text);
 }
 
-constexpr std::int64_t longest_list = 1 << 20;
+constexpr std::int64_t max_list = 1 << 20;
 constexpr std::int64_t largest_index = std::int64_t{1}
                                        << 40;  // in magnitude, so that nothing overflows
 
@@ -149,32 +148,19 @@ std::vector<std::int64_t> parse_indices(const std::string& text) {
     is_good = is_good && rest.empty() && first >= -largest_index && last <= largest_index;
     require(is_good, ErrorCode::invalid_argument, "'{}' is not a number or a range such as 0-3",
             part.substr(0, 40));
-    require(std::ssize(indices) + last - first < longest_list, ErrorCode::invalid_argument,
-            "the list up to '{}' has more than {} numbers", part, longest_list);
+    require(std::ssize(indices) + last - first < max_list, ErrorCode::invalid_argument,
+            "the list up to '{}' has more than {} numbers", part, max_list);
     for (std::int64_t index = first; index <= last; ++index) indices.push_back(index);
   }
   return indices;
 }
 
 std::int64_t parse_bytes(const std::string& text) {
-  constexpr std::array<std::pair<std::string_view, double>, 9> units{{{"", 1},
-                                                                      {"B", 1},
-                                                                      {"kB", 1e3},
-                                                                      {"MB", 1e6},
-                                                                      {"GB", 1e9},
-                                                                      {"KiB", 1024.0},
-                                                                      {"MiB", 1048576.0},
-                                                                      {"GiB", 1073741824.0},
-                                                                      {"TiB", 1099511627776.0}}};
-  std::string_view rest = text;
-  double number = 0;
-  if (take_number(rest, number) && std::isfinite(number) && number >= 0) {
-    while (rest.starts_with(' ')) rest.remove_prefix(1);
-    for (const auto& [unit, factor] : units) {
-      if (rest == unit && number * factor < 9e18) return static_cast<std::int64_t>(number * factor);
-    }
-  }
-  fail(ErrorCode::invalid_argument, "'{}' is not a size such as 1GiB or 500MB", text);
+  constexpr double most = 9e18;  // fits 64 bits
+  double bytes = 0;
+  const bool is_size = problem_of(text, Quantity::bytes, bytes).empty() && bytes < most;
+  require(is_size, ErrorCode::invalid_argument, "'{}' is not a size such as 1GiB or 500MB", text);
+  return static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace heed

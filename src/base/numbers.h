@@ -11,13 +11,13 @@ namespace heed {
 // The double that prints as the shortest decimal that reads back as `value`: 0.1 for 0.1F.
 double shortest_decimal(float value);
 
-// The double nearest to `value` rounded to so many significant decimal digits, from 1 to 17.
+// The double nearest to `value` rounded to 1 to 17 significant decimal digits.
 double rounded_decimal(float value, int digits);
 
 // Numbers with units: "10Gbit", "64GiB", "50us", "300B".
 enum class Quantity {
   count,   // 300B, 1.5T, 3e11
-  bytes,   // 512GB, 64GiB
+  bytes,   // 512GB, 64 GiB
   rate,    // bytes a second: 10Gbit, 1.2GB
   time,    // seconds: 50us, 1ms
   number,  // as it is: 0.5
@@ -38,7 +38,7 @@ std::vector<std::string_view> split_list(std::string_view text);
 // numbers.
 std::vector<std::int64_t> parse_indices(const std::string& text);
 
-// Parses "1GiB", "500 MB" or "4096" into bytes. Throws Error{invalid_argument} for anything else.
+// Whole bytes: "1GiB", "500 MB" or "4096". Throws Error{invalid_argument} for anything else.
 std::int64_t parse_bytes(const std::string& text);
 
 }  // namespace heed

@@ -8,11 +8,10 @@
 
 namespace heed {
 
-// Without the byte order mark (EF BB BF) that some programs put before UTF-8.
+// The text without the byte order mark (EF BB BF) that some programs put before UTF-8.
 std::string_view without_byte_order_mark(std::string_view text);
 
-// Without byte order mark and line ends, which are \n or \r\n; the last line needs none. Views of
-// `text`.
+// The lines of `text`, as views of it, without byte order mark and line ends (\n or \r\n).
 std::vector<std::string_view> text_lines(std::string_view text);
 
 // Letters of ASCII, whatever the locale of the process.

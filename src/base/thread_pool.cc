@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 // How long a thread spins before it sleeps: longer than most waits between two loops. Where other
 // libraries want the cores (passive), as long as waking a sleeping thread takes.
-Clock::duration longest_spin() {
+Clock::duration max_spin() {
   const char* const policy = std::getenv("OMP_WAIT_POLICY");
   const std::string_view wanted = policy == nullptr ? "" : policy;
   if (wanted == "passive" || wanted == "PASSIVE") return std::chrono::microseconds(50);
@@ -197,7 +197,7 @@ ThreadPool::Seat& ThreadPool::seat(int thread) { return seats_[static_cast<std::
 void ThreadPool::serve(int thread, int threads) {
   is_computing = true;
   keep_in_place(thread, threads);
-  static const Clock::duration longest = longest_spin();
+  static const Clock::duration longest = max_spin();
   Seat& own = seat(thread);
   std::uint32_t last = 0;
   const auto is_called = [&] {
@@ -301,7 +301,7 @@ bool ThreadPool::has_ended() {
 // Others compute what they have begun. Whether one that takes long is suspended shows in the time
 // that it has run: a part that is long is no reason to rest.
 void ThreadPool::wait_for_end() {
-  static const Clock::duration longest = longest_spin();
+  static const Clock::duration longest = max_spin();
   const auto ended = [&] { return has_ended(); };
   // One that waits for this very processor gets it once the caller sleeps.
   const auto is_in_the_way = [&] {
@@ -365,6 +365,34 @@ void ThreadPool::run(int parts, int threads, LoopPart part, void* loop) {
   }
   is_computing = false;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+RestingThreads::RestingThreads(int threads) : records_(static_cast<std::size_t>(threads)) {}
+
+bool RestingThreads::still_rests(int thread, Clock::time_point now) {
+  Record& record = records_[static_cast<std::size_t>(thread)];
+  if (!record.is_resting) return false;
+  if (now < record.until) return true;
+  record.is_resting = false;
+  record.debt = max_debt - max_debt_on_trial;
+  record.settled = loops_;
+  --resting_;
+  return false;
+}
+
+void RestingThreads::was_late(int thread, int threads, Duration suspended, Clock::time_point now) {
+  Record& record = records_[static_cast<std::size_t>(thread)];
+  if (record.is_resting) return;
+  const Duration paid_off = (loops_ - record.settled) / (2 * std::max(threads, 1));
+  record.settled = loops_;
+  record.debt = std::max(record.debt - paid_off, Duration::zero()) + suspended;
+  if (record.debt <= max_debt) return;
+  // A thread that was on time for long begins anew.
+  const bool soon = now - record.until < max_rest;
+  record.rest = soon ? std::min(2 * record.rest, max_rest) : min_rest;
+  record.until = now + record.rest;
+  record.is_resting = true;
+  ++resting_;
 }
 
 }  // namespace heed

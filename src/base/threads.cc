@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-constexpr int most_threads = 4096;
+constexpr int max_threads = 4096;
 
 bool is_set = false;  // by the user
 
@@ -32,7 +32,7 @@ int default_thread_count() {
   }
   const std::vector<std::int64_t> allowed = allowed_processors();
   if (allowed.empty()) return omp_get_max_threads();
-  return std::min(planned_threads(read_topology(allowed)), most_threads);
+  return std::min(planned_threads(read_topology(allowed)), max_threads);
 }
 
 int initial_thread_count() {
@@ -43,9 +43,9 @@ int initial_thread_count() {
   int count = 0;
   const char* const end = wanted + std::strlen(wanted);
   const auto [next, error] = std::from_chars(wanted, end, count);
-  require(error == std::errc{} && next == end && count >= 1 && count <= most_threads,
+  require(error == std::errc{} && next == end && count >= 1 && count <= max_threads,
           ErrorCode::invalid_argument, "HEED_THREADS must be a whole number from 1 to {}, not '{}'",
-          most_threads, wanted);
+          max_threads, wanted);
   is_set = true;
   return count;
 }
@@ -75,8 +75,8 @@ int& count_in_use() {
 int thread_count() { return count_in_use(); }
 
 void set_thread_count(int count) {
-  require(count >= 1 && count <= most_threads, ErrorCode::invalid_argument,
-          "the number of threads must be between 1 and {}, not {}", most_threads, count);
+  require(count >= 1 && count <= max_threads, ErrorCode::invalid_argument,
+          "the number of threads must be between 1 and {}, not {}", max_threads, count);
   count_in_use() = count;
   is_set = true;
 }

@@ -13,8 +13,8 @@
 #include <set>
 #include <string>
 
-#include "base/control_groups.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/numbers.h"
 
 namespace heed {

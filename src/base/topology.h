@@ -27,9 +27,9 @@ struct Topology {
   std::int64_t memory_nodes() const;
 };
 
-// Of the processors `allowed`, as Linux describes them below `root`: sysfs, procfs and control
-// groups of both versions. What is missing or not understood there counts as a machine of one
-// package and one memory, whose cores are alike and run one thread each.
+// The topology of the processors `allowed`, as Linux describes them below `root`: sysfs, procfs and
+// control groups of both versions. What is missing or not understood there counts as a machine of
+// one package and one memory, whose cores are alike and run one thread each.
 Topology read_topology(std::span<const std::int64_t> allowed,
                        const std::filesystem::path& root = "/");
 
@@ -51,7 +51,7 @@ void keep_in_place(int thread, int threads);
 // At least 1.
 int planned_threads(const Topology& topology);
 
-// Of the second-level cache of a core; one MiB where the system does not tell.
+// The size of a core's second-level cache; one MiB where the system does not tell.
 std::int64_t second_level_cache_bytes();
 
 }  // namespace heed

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "chat/operators.h"
-#include "chat/print.h"
+#include "chat/value.h"
 
 namespace heed::chat {
 namespace {
@@ -54,12 +54,12 @@ void fill_dict(Runtime& runtime, Dict& dict, std::string_view function, const Ar
   }
 }
 
-constexpr std::size_t longest_message = 1000;  // bytes of raise_exception()
+constexpr std::size_t max_message = 1000;  // bytes of raise_exception()
 
 [[noreturn]] void raise_exception(Runtime& runtime, const Arguments& given) {
   const Parameters parameters(runtime, "raise_exception", given, {"message"});
   const Text message = to_text(runtime, parameters.at(0));
-  runtime.fail("{}", shortened(message.bytes(), longest_message));
+  runtime.fail("{}", shortened(message.bytes(), max_message));
 }
 
 // cycler('a', 'b'): its next() is one after the other, again and again.
@@ -446,17 +446,21 @@ Value sort_key(Runtime& runtime, const Value& value, Case letters) {
   return runtime.text(change_case(*value.text(), Letters::lower));
 }
 
+SortOrder sort_order(const Parameters& parameters, std::size_t reverse) {
+  return parameters.flag(reverse, false) ? SortOrder::descending : SortOrder::ascending;
+}
+
 std::vector<Value> sorted_by(Runtime& runtime, const std::vector<Value>& items,
-                             const std::vector<Value>& keys, bool reverse) {
-  std::vector<std::size_t> order(items.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+                             const std::vector<Value>& keys, SortOrder order) {
+  std::vector<std::size_t> places(items.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
   // Merge sort stays within its memory whatever the comparison says (NaN has no order).
-  std::ranges::stable_sort(order, [&](std::size_t left, std::size_t right) {
-    return reverse ? less(runtime, keys[right], keys[left])
-                   : less(runtime, keys[left], keys[right]);
+  std::ranges::stable_sort(places, [&](std::size_t left, std::size_t right) {
+    return order == SortOrder::descending ? less(runtime, keys[right], keys[left])
+                                          : less(runtime, keys[left], keys[right]);
   });
   std::vector<Value> sorted;
-  for (const std::size_t i : order) sorted.push_back(items[i]);
+  for (const std::size_t i : places) sorted.push_back(items[i]);
   return sorted;
 }
 

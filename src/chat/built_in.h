@@ -74,9 +74,13 @@ enum class Case { ignored, sensitive };
 Case case_of(const Parameters& parameters, std::size_t index);  // of a filter, by its flag
 Value sort_key(Runtime& runtime, const Value& value, Case letters);
 
+enum class SortOrder { ascending, descending };
+SortOrder sort_order(const Parameters& parameters,
+                     std::size_t reverse);  // of a filter, by its flag
+
 // Sorts items by their keys, of which there are as many; equal ones keep their order.
 std::vector<Value> sorted_by(Runtime& runtime, const std::vector<Value>& items,
-                             const std::vector<Value>& keys, bool reverse);
+                             const std::vector<Value>& keys, SortOrder order);
 
 // The tables that find_filter() and find_method() look into.
 std::span<const Filter> text_filters();  // of strings and numbers

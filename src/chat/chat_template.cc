@@ -8,8 +8,7 @@
 #include "base/json.h"
 #include "base/tokenizer_config.h"
 #include "chat/evaluator.h"
-#include "chat/parser.h"
-#include "chat/print.h"
+#include "chat/syntax.h"
 #include "chat/value.h"
 
 namespace heed::chat {
@@ -21,8 +20,8 @@ Value strftime_function(Runtime& runtime, const ChatInput& input) {
       runtime.fail("strftime_now() takes a format");
     }
     const Text format = to_text(runtime, given.positional[0]);
-    if (format.size() > longest_date_format) {
-      runtime.fail("the format of a date has up to {} bytes, not {}", longest_date_format,
+    if (format.size() > max_date_format) {
+      runtime.fail("the format of a date has up to {} bytes, not {}", max_date_format,
                    format.size());
     }
     return runtime.text(input.strftime_now(std::string(format.bytes())));

@@ -19,9 +19,9 @@ namespace heed::chat {
 
 // Where the text of a conversation ends.
 enum class ChatEnd {
-  reply_begun,  // behind what begins a reply: the variable add_generation_prompt is true
-  turn_ended,   // behind the last message
-  turn_open,    // within the last message, behind its content, which is then continued
+  reply_begun,  // after what begins a reply: the variable add_generation_prompt is true
+  turn_ended,   // after the last message
+  turn_open,    // within the last message, after its content, which is then continued
 };
 
 struct ChatInput {
@@ -30,7 +30,7 @@ struct ChatInput {
   ChatEnd end = ChatEnd::reply_begun;
   std::map<std::string, std::string> special_tokens;  // by variable: bos_token, eos_token, …
   OrderedJson variables = OrderedJson::object();      // others, such as "enable_thinking"
-  // The current date in a format of strftime(), up to longest_date_format bytes. Without it
+  // The current date in a format of strftime(), up to max_date_format bytes. Without it
   // templates find no strftime_now.
   std::function<std::string(const std::string& format)> strftime_now;
 };

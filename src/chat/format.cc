@@ -1,5 +1,5 @@
 // Python's two ways of formatting: "%s" % value and "{}".format(value).
-#include "chat/print.h"
+#include "chat/value.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,6 @@
 #include <string>
 
 #include "chat/operators.h"
-#include "chat/value.h"
 
 namespace heed::chat {
 namespace {
@@ -18,7 +17,7 @@ namespace {
 
 struct NumberFormat {
   std::string fill = " ";  // one character
-  char align = '>';        // < ^ > and =, which puts the fill behind the sign; a space: not given
+  char align = '>';        // < ^ > and =, which puts the fill after the sign; a space: not given
   char sign = '-';         // of numbers that are not negative: + or a space; -: none
   bool zeros = false;      // the width begins with 0
   std::size_t width = 0;

@@ -1,4 +1,4 @@
-#include "chat/parser.h"
+#include "chat/syntax.h"
 
 #include <algorithm>
 #include <array>
@@ -176,7 +176,7 @@ class Lexer {
 
   // {% raw %} and {% endraw %}, between which there are no other tags.
   struct RawTag {
-    std::size_t size = 0;  // with the white space behind it that goes; 0: it is another tag
+    std::size_t size = 0;  // with the white space after it that is removed; 0: it is another tag
     char begin_sign = ' ';
   };
   RawTag raw_tag(std::size_t begin, std::string_view word) const {

@@ -5,7 +5,7 @@
 
 #include "chat/built_in.h"
 #include "chat/operators.h"
-#include "chat/print.h"
+#include "chat/value.h"
 
 namespace heed::chat {
 namespace {
@@ -110,7 +110,7 @@ Value sort_filter(Runtime& runtime, const Value& input, const Arguments& given) 
   Keyed all = keyed(runtime, input, parameters.find(2), case_of(parameters, 1));
   // As in Jinja, keys are lists, so that equal ones need no order: [none, none] can be sorted.
   for (Value& key : all.keys) key = runtime.new_list({key});
-  return runtime.new_list(sorted_by(runtime, all.items, all.keys, parameters.flag(0, false)));
+  return runtime.new_list(sorted_by(runtime, all.items, all.keys, sort_order(parameters, 0)));
 }
 
 Value dictsort_filter(Runtime& runtime, const Value& input, const Arguments& given) {
@@ -125,7 +125,7 @@ Value dictsort_filter(Runtime& runtime, const Value& input, const Arguments& giv
   }
   const Value pairs = pairs_of(runtime, *dict);
   return runtime.new_list(
-      sorted_by(runtime, pairs.pointer<List>()->items, keys, parameters.flag(2, false)));
+      sorted_by(runtime, pairs.pointer<List>()->items, keys, sort_order(parameters, 2)));
 }
 
 enum class Extreme { least, greatest };
@@ -257,7 +257,7 @@ Value groupby_filter(Runtime& runtime, const Value& input, const Arguments& give
   }
   List* const groups = runtime.new_list();
   const Value* previous = nullptr;
-  for (const Value& position : sorted_by(runtime, positions, keys, false)) {
+  for (const Value& position : sorted_by(runtime, positions, keys, SortOrder::ascending)) {
     const auto i = static_cast<std::size_t>(position.integer());
     if (previous == nullptr || !equal(runtime, *previous, keys[i])) {
       const Value grouper = attribute_path(runtime, items[i], parameters.at(0), otherwise);
@@ -271,7 +271,7 @@ Value groupby_filter(Runtime& runtime, const Value& input, const Arguments& give
   return groups;
 }
 
-// Lists of so many elements each.
+// Lists of a given number of elements each.
 Value batch_filter(Runtime& runtime, const Value& input, const Arguments& given) {
   const Parameters parameters(runtime, "batch", given, {"linecount", "fill_with"});
   parameters.at(0);

@@ -1,4 +1,4 @@
-#include "chat/parser.h"
+#include "chat/syntax.h"
 
 #include <algorithm>
 #include <array>

@@ -227,9 +227,9 @@ Mapping mapping_of(Letters letters, char32_t character, bool begins_word) {
 // count; `follows_letter` says what stands before it.
 bool is_final_sigma(std::string_view bytes, std::size_t position, bool follows_letter) {
   if (!follows_letter) return false;
-  constexpr std::size_t most_marks = 64;  // nothing written has more, and the search stays short
+  constexpr std::size_t max_marks = 64;  // nothing written has more, and the search stays short
   std::size_t i = position + character_size(bytes, position);
-  for (std::size_t marks = 0; i < bytes.size() && marks < most_marks; ++marks) {
+  for (std::size_t marks = 0; i < bytes.size() && marks < max_marks; ++marks) {
     const char32_t next = character_at(bytes, i);
     if (!is_case_ignorable(next)) return !is_cased(next);
     i += character_size(bytes, i);
@@ -418,11 +418,12 @@ std::size_t leading_space(std::string_view text) {
   return begin;
 }
 
-Text replace(const Text& text, std::string_view old, const Text& replacement, std::size_t most) {
+Text replace(const Text& text, std::string_view old, const Text& replacement,
+             std::size_t max_count) {
   const std::string_view bytes = text.bytes();
   Text result;
   std::size_t position = 0;
-  for (std::size_t done = 0; done < most; ++done) {
+  for (std::size_t done = 0; done < max_count; ++done) {
     if (old.empty()) {
       result.append(replacement);
       if (position == bytes.size()) return result;

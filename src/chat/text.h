@@ -13,7 +13,7 @@ namespace heed::chat {
 enum class Origin : char {
   chat_template,
   conversation,
-  end_mark,  // put behind the last message to find its end; never in rendered text
+  end_mark,  // put after the last message to find its end; never in rendered text
 };
 
 class Text {
@@ -50,7 +50,7 @@ std::size_t offset_after(std::string_view text, std::size_t begin, std::size_t c
 std::vector<std::size_t> character_offsets(std::string_view text);
 void append_character(std::string& text, char32_t character);
 
-// Where `wanted` begins, at `from` or behind it, and where it last begins; npos if nowhere. Both
+// Where `wanted` begins, at `from` or after it, and where it last begins; npos if nowhere. Both
 // take linear time, whatever the texts are.
 std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
 std::size_t find_last_text(std::string_view text, std::string_view wanted);
@@ -76,9 +76,10 @@ std::size_t size_without_trailing_space(std::string_view text);
 // The number of bytes of white space at the beginning of a text.
 std::size_t leading_space(std::string_view text);
 
-// Up to `most` occurrences from the left, which do not overlap. An empty `old` stands before every
-// character and at the end.
-Text replace(const Text& text, std::string_view old, const Text& replacement, std::size_t most);
+// Up to `max_count` occurrences from the left, which do not overlap. An empty `old` stands before
+// every character and at the end.
+Text replace(const Text& text, std::string_view old, const Text& replacement,
+             std::size_t max_count);
 
 enum class Letters {
   upper,

@@ -5,7 +5,7 @@
 
 #include "chat/built_in.h"
 #include "chat/operators.h"
-#include "chat/print.h"
+#include "chat/value.h"
 
 namespace heed::chat {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "chat/built_in.h"
 #include "chat/operators.h"
-#include "chat/print.h"
+#include "chat/value.h"
 
 namespace heed::chat {
 namespace {
@@ -146,7 +146,7 @@ struct SearchRange {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::int64_t first_character = 0;
-  bool is_valid = true;  // false: it begins behind its end, and holds not even an empty string
+  bool is_valid = true;  // false: it begins after its end, and holds not even an empty string
 };
 
 // By the parameters `start` and `end` from `index` on, as slices have them.
@@ -367,7 +367,7 @@ Value splitlines_method(Runtime& runtime, const Value& self, const Arguments& gi
   return lines;
 }
 
-// What stands before a separator, the separator, and what stands behind it.
+// What stands before a separator, the separator, and what stands after it.
 template <Side side>
 Value partition_method(Runtime& runtime, const Value& self, const Arguments& given) {
   const Parameters parameters(runtime, "partition", given, {"sep"});

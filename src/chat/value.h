@@ -1,5 +1,5 @@
-// The values of a template, and the rendering that owns them: its limits, its errors, and the lists
-// and dictionaries that it makes.
+// The values of a template, as text too, and the rendering that owns them: its limits, its errors,
+// and the lists and dictionaries that it makes.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,10 +37,10 @@ constexpr std::size_t bytes_of_a_step = 256;
 // Limits of a template itself.
 constexpr std::size_t largest_template = 1 << 20;  // bytes
 constexpr int deepest_syntax = 100;                // nested expressions or statements
-constexpr std::size_t longest_date_format = 1024;  // bytes, of strftime_now()
+constexpr std::size_t max_date_format = 1024;      // bytes, of strftime_now()
 constexpr int deepest_value = 100;                 // lists in lists
 // Operators, attributes and calls in one tag; they nest to the left.
-constexpr int most_links = 1000;
+constexpr int max_links = 1000;
 
 // Where in a template: for messages.
 struct Place {
@@ -220,7 +221,7 @@ class Runtime {
   void count_read(std::size_t bytes) { count_steps(bytes / bytes_of_a_step); }
   void count_bytes(std::size_t bytes);  // of text that is made
 
-  // Throws if a text of so many bytes would be too long.
+  // Throws if a text of this size would be too long.
   void require_text_size(std::size_t bytes) const;
 
   // Text that becomes a value.
@@ -269,17 +270,56 @@ class Nesting {
 // Throws if lists and dictionaries nest deeper than they may, or contain themselves.
 void require_value_depth(const Runtime& runtime, int depth);
 
-// JSON of a conversation as values of a template.
-
-// Texts have the origin `conversation`. Throws Error{invalid_argument} for numbers beyond 64 bits
-// and for values that nest too deep.
+// JSON of a conversation as values of a template. Texts have the origin `conversation`. Throws
+// Error{invalid_argument} for numbers beyond 64 bits and for values that nest too deep.
 Value json_value(Runtime& runtime, const OrderedJson& json);
 
 // The same, but the usual roles are the template's own text.
 Value messages_value(Runtime& runtime, const OrderedJson& messages);
 
-// Puts an end mark behind the content of the last message: a letter and a space, which a template
+// Puts an end mark after the content of the last message: a letter and a space, which a template
 // that strips contents takes away. Throws Error{invalid_argument} if there is no content.
 void mark_last_content(Runtime& runtime, const Value& messages);
+
+// Values as text.
+//
+// As Python's str() prints it; nothing for an undefined value.
+Text to_text(Runtime& runtime, const Value& value);
+
+// As Python's repr() prints it: strings in quotes.
+Text to_repr(Runtime& runtime, const Value& value);
+
+// As markupsafe's escape(): & < > " ' become entities, and the text is HTML. What is HTML already
+// does not change.
+Text html_escaped(Runtime& runtime, const Text& text);
+
+std::string real_text(double value);  // 1.0, 1e+16, inf
+
+struct JsonLayout {
+  bool ascii = false;  // other characters as \uXXXX
+  bool sort_keys = false;
+  std::optional<std::string> indent;  // of one level; none: all on one line
+  std::string item_separator = ", ";  // with an indent: ","
+  std::string key_separator = ": ";
+};
+// As Python's json.dumps() does. Throws for a value that JSON does not have.
+Text to_json(Runtime& runtime, const Value& value, const JsonLayout& layout);
+
+struct Padding {
+  std::int64_t width = 0;
+  Side filled = Side::both;  // where the fill goes
+  Text fill = Text(" ");     // one character
+};
+
+// As str.center(), ljust() and rjust(). Throws for a fill that is not one character, and before the
+// result would be too long.
+Text padded(Runtime& runtime, const Text& text, const Padding& padding);
+
+// Python's "format" % value, where a tuple is several values; `names` are those of %(name)s.
+Text percent_format(Runtime& runtime, const Text& format, const std::vector<Value>& values,
+                    const Dict* names = nullptr);
+
+// Python's format.format(…): {0.name[key]!r:>8}.
+Text brace_format(Runtime& runtime, const Text& format, const Arguments& arguments);
 
 }  // namespace heed::chat

@@ -77,8 +77,8 @@ Option Option::delimiter(char delimiter) {
   return *this;
 }
 
-Option Option::allow_extra_args(bool allow) {
-  option_->allow_extra_args(allow);
+Option Option::refuse_extra_args() {
+  option_->allow_extra_args(false);
   return *this;
 }
 
@@ -280,7 +280,7 @@ Option add_list_option(Command command, const std::string& name, Words& items,
     items.clear();
     for (const std::string& word : words) append_items(items, word, values_behind);
   };
-  return command.add_option_function<Words>(name, set, description)->allow_extra_args(false);
+  return command.add_option_function<Words>(name, set, description)->refuse_extra_args();
 }
 
 Option add_list_option(Command command, const std::string& name, std::string& list,
@@ -289,7 +289,7 @@ Option add_list_option(Command command, const std::string& name, std::string& li
     list.clear();
     for (const std::string& word : words) list += (list.empty() ? "" : ",") + word;
   };
-  return command.add_option_function<Words>(name, set, description)->allow_extra_args(false);
+  return command.add_option_function<Words>(name, set, description)->refuse_extra_args();
 }
 
 }  // namespace heed::cli

@@ -39,8 +39,8 @@ class Option {
   Option expected(int count);
   Option expected(int min, int max);  // max < 0: any number
   Option delimiter(char delimiter);
-  Option allow_extra_args(bool allow);  // values after the first, as words of their own
-  Option take_all();                    // an option that is repeated gives all its values
+  Option refuse_extra_args();  // CLI11's allow_extra_args(false): one word gives one value
+  Option take_all();           // an option that is repeated gives all its values
   Option envname(const std::string& name);
   Option excludes(Option other);
   Option needs(Option other);

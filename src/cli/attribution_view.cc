@@ -19,7 +19,7 @@ namespace {
 
 using Part = AttributionTerm::Part;
 
-constexpr std::size_t most_bars = 40;
+constexpr std::size_t max_bars = 40;
 
 struct NamedValue {
   std::string name;
@@ -233,7 +233,7 @@ void write_attribution(const std::string& path, const ExplainedText& text,
       figure_text.caption += beside_heads(attribution);
       return draw_sources(text, attribution, figure_text);
     }
-    return draw_strongest(strongest(text, attribution, most_bars), figure_text);
+    return draw_strongest(strongest(text, attribution, max_bars), figure_text);
   };
   write_result(path, result);
 }

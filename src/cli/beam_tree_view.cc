@@ -19,7 +19,7 @@ constexpr std::int32_t no_rank = std::numeric_limits<std::int32_t>::max();
 constexpr int step_width = 5;     // of the number of the step
 constexpr int share_width = 6;    // "99.9 %"
 constexpr int status_width = 14;  // two spaces, mark, rank, score
-constexpr int least_text = 12;    // columns for words, however deep their branch is
+constexpr int min_text = 12;      // columns for words, however deep their branch is
 
 // What lines are drawn with.
 struct TreeStrokes {
@@ -119,9 +119,9 @@ class BeamTreeDrawing {
     const int lead = display_width(line.lead);
     const bool has_status = !line.status.empty();
     // Where there is little room, a line of its own.
-    const bool is_apart = width_ - lead - status_width < least_text;
+    const bool is_apart = width_ - lead - status_width < min_text;
     const bool is_beside = has_status && !is_apart;
-    const int room = std::max(width_ - lead - (is_beside ? status_width : 0), least_text);
+    const int room = std::max(width_ - lead - (is_beside ? status_width : 0), min_text);
     const std::vector<std::string> pieces = wrap(line.words, room);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       text_ += (i == 0 ? line.lead : line.rest) + painted(pieces[i], line.rank);

@@ -41,7 +41,7 @@ std::string sub_second_time(double seconds) {
 }
 
 std::string spread(const BenchmarkRow& row) {
-  return sub_second_time(row.least_seconds()) + " … " + sub_second_time(row.most_seconds());
+  return sub_second_time(row.min_seconds()) + " … " + sub_second_time(row.max_seconds());
 }
 
 // Three digits at least.
@@ -127,8 +127,8 @@ void print_ceilings(const BenchmarkReport& report, const Ink& ink) {
     const auto at = [loop = loop, work = measurement.work](double seconds) {
       return rate(loop, work / seconds);
     };
-    table.add({name_of(loop).people, ink.bold(at(row.least_seconds())),
-               ink.quiet(at(row.median_seconds())), ink.quiet(at(row.most_seconds()))});
+    table.add({name_of(loop).people, ink.bold(at(row.min_seconds())),
+               ink.quiet(at(row.median_seconds())), ink.quiet(at(row.max_seconds()))});
   }
   print(table.text(ink));
 }
@@ -247,8 +247,8 @@ OrderedJson row_json(const BenchmarkReport& report, const BenchmarkRow& row) {
   json["threads"] = row.threads;
   json["repeats"] = row.seconds.size();
   json["seconds"] = json_number(row.median_seconds());
-  json["seconds_min"] = json_number(row.least_seconds());
-  json["seconds_max"] = json_number(row.most_seconds());
+  json["seconds_min"] = json_number(row.min_seconds());
+  json["seconds_max"] = json_number(row.max_seconds());
   if (row.tokens > 0) json["tokens_per_s"] = json_number(row.per_second(row.tokens));
   json["flops"] = number_or_null(row.flops);
   json["bytes"] = number_or_null(row.bytes);

@@ -26,7 +26,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr std::size_t most_output = 1 << 20;  // bytes; of longer ones, the end is read
+constexpr std::size_t max_output = 1 << 20;  // bytes; of longer ones, the end is read
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
@@ -57,7 +57,7 @@ double rival_rate(const std::string& command) {
   std::array<char, 4096> piece;
   while (const std::size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) {
     output.append(piece.data(), size);
-    if (output.size() > 2 * most_output) output.erase(0, output.size() - most_output);
+    if (output.size() > 2 * max_output) output.erase(0, output.size() - max_output);
   }
   const int status = ::pclose(pipe);
   require(!stop_requested(interrupt_flag()), ErrorCode::interrupted,

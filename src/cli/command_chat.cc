@@ -22,8 +22,8 @@
 namespace heed::cli {
 namespace {
 
-constexpr int milliseconds_between_checks = 200;     // a signal is seen this late at most
-constexpr std::size_t longest_message = 16U << 20U;  // bytes
+constexpr int milliseconds_between_checks = 200;  // a signal is seen this late at most
+constexpr std::size_t max_message = 16U << 20U;   // bytes
 
 struct ChatOptions {
   std::string model = "starter";
@@ -41,8 +41,8 @@ class LineReader {
       const std::size_t end = buffer_.find('\n', searched_);
       if (end != std::string::npos) return take(end, end + 1);
       searched_ = buffer_.size();
-      require(buffer_.size() <= longest_message, ErrorCode::invalid_argument,
-              "a message may have {} bytes", longest_message);
+      require(buffer_.size() <= max_message, ErrorCode::invalid_argument,
+              "a message may have {} bytes", max_message);
       if (!read_more()) break;
     }
     if (buffer_.empty()) return std::nullopt;

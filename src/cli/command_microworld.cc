@@ -96,7 +96,7 @@ void write_chosen_pairs(const WriteOptions& options) {
                .json = options.json});
 }
 
-constexpr std::uint64_t most_checked_stories = 10'000'000;  // what fits into memory
+constexpr std::uint64_t max_checked_stories = 10'000'000;  // what fits into memory
 
 struct CheckOptions {
   std::string model = "starter";
@@ -312,7 +312,7 @@ void add_check_command(Command parent) {
   add_model_option(*command, options->model);
   command->add_option("-n,--stories", options->check.stories, "Read N stories, or pairs")
       ->capture_default_str()
-      ->check(between(1, most_checked_stories));
+      ->check(between(1, max_checked_stories));
   command
       ->add_option("-s,--seed", options->check.seed,
                    "Seed the stories; differ from the training seed")

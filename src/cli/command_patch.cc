@@ -25,7 +25,6 @@
 #include "engine/views/token_json.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
-#include "microscope/patch/patch_grid.h"
 
 namespace heed::cli {
 namespace {

@@ -140,8 +140,8 @@ void print_run(const PlanReport& report, const Ink& ink) {
     table.add({"price", ink.bold(grouped(static_cast<std::int64_t>(bill.price))),
                ink.quiet(fmt::format("{} node-hours", short_count(bill.node_hours)))});
   }
-  if (report.least_nodes) {
-    table.add({"nodes for the memory", std::to_string(*report.least_nodes), ink.quiet("at least")});
+  if (report.min_nodes) {
+    table.add({"nodes for the memory", std::to_string(*report.min_nodes), ink.quiet("at least")});
   }
   print(table.text(ink));
 }

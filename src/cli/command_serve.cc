@@ -165,7 +165,7 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
           "Serve the model under these names; replies use the first [its directory's name]")
       ->type_name("NAME,...")
       ->delimiter(',')
-      ->allow_extra_args(false);
+      ->refuse_extra_args();
   command
       ->add_option("--chat-template", options->serve.chat_template,
                    "Use chat template plain, chatml or a file [the model's own, else plain]")
@@ -181,14 +181,14 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
                    "Allow requests from pages of this origin, such as https://example.org")
       ->type_name("ORIGIN,...")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->refuse_extra_args()
       ->group("Access");
   command
       ->add_option("--allow-host", gate.allowed_hosts,
                    "Allow requests to this host name besides localhost and addresses")
       ->type_name("NAME,...")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->refuse_extra_args()
       ->group("Access");
   command->add_option("--parallel", scheduler.parallel, "Decode up to N sequences in one batch")
       ->capture_default_str()
@@ -248,7 +248,7 @@ void add_explore_command(Command app) {
   server::ExplorerOptions& explorer = options->serve.explorer;
   command->add_option("--run", explorer.runs, "Watch this training run; repeat for several")
       ->type_name("DIR")
-      ->allow_extra_args(false)
+      ->refuse_extra_args()
       ->group("Explorer");
   command
       ->add_option("--live-runs", options->training.directory,

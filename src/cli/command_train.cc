@@ -24,8 +24,8 @@
 #include "kernels/machine_peak.h"
 #include "microscope/attention/induction.h"
 #include "train/first_model.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace heed::cli {

@@ -96,8 +96,8 @@ void tell_of_long_lines(const LoadedTranslator& translator,
     is_cropped = each.is_cropped;
   }
   if (numbers.empty()) return;
-  constexpr std::size_t most_shown = 10;
-  const std::size_t shown = std::min(numbers.size(), most_shown);
+  constexpr std::size_t max_shown = 10;
+  const std::size_t shown = std::min(numbers.size(), max_shown);
   say(fmt::format(
       "note: {} {} more than the {} tokens that the encoder reads and {} {}: {}{}",
       counted(std::ssize(numbers), "line"), numbers.size() == 1 ? "has" : "have",

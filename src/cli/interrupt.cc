@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "base/unfinished_files.h"
+#include "base/files.h"
 
 namespace heed::cli {
 namespace {

@@ -32,9 +32,9 @@ constexpr double usual_limit = 20;  // seconds
 constexpr auto time_to_notice = 300ms;
 // A process that another speaks for ends itself, should nothing else end it by then.
 constexpr auto time_to_be_ended = 5s;
-constexpr unsigned most_seconds_to_abort = 5;
+constexpr unsigned max_seconds_to_abort = 5;
 
-// After so many seconds of silence a process is taken for one that hangs; 0: never.
+// Seconds of silence after which a process is taken for one that hangs; 0: never.
 double silence_limit() {
   const char* const text = std::getenv(limit_variable);
   if (text == nullptr) return usual_limit;
@@ -138,7 +138,7 @@ class WatchedGroup {
 
   [[noreturn]] void end_all(int status) {
     std::signal(SIGALRM, SIG_DFL);  // ends this process, and with it the group, should MPI not
-    ::alarm(most_seconds_to_abort);
+    ::alarm(max_seconds_to_abort);
     if (!is_leaving_) group_->abort(status);
     std::_Exit(status);
   }

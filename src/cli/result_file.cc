@@ -39,11 +39,11 @@ void write_result(const std::string& path, const Result& result) {
 
 std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens,
                            const std::string& changes) {
-  constexpr std::size_t most_characters = 240;
+  constexpr std::size_t max_characters = 240;
   std::string text;
   for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
   std::string shown = printable(text);
-  if (shown.size() > most_characters) shown = fit(shown, most_characters);
+  if (shown.size() > max_characters) shown = fit(shown, max_characters);
   const kernels::WeightFormat format = model.gpt.parameters().prepared_format();
   return fmt::format("Model {}{}. Text: “{}”.{}", model.name,
                      format == kernels::WeightFormat::f32

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/threads.h"
-#include "base/unwinding_reserve.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"

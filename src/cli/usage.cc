@@ -27,7 +27,7 @@ struct Section {
   std::vector<Row> rows;
 };
 
-// The value's type without the checks that CLI11 puts behind it: "N" of "INT:POSITIVE".
+// The value's type without the checks that CLI11 puts after it: "N" of "INT:POSITIVE".
 std::string value_name(const CLI::Option& option) {
   std::string name = option.get_type_name();
   name = name.substr(0, name.find(':'));
@@ -311,7 +311,7 @@ void check_value(const CLI::App& command, const SpelledOption& spelled, std::str
           : fmt::format("; to pass it as the value, write --{}={}", long_names[0], value)));
 }
 
-// A text of several words cannot belong to a list; one word behind a list's value might.
+// A text of several words cannot belong to a list; one word after a list's value might.
 void check_behind_list(const CLI::Option& argument, const SpelledOption& list,
                        std::string_view value, std::string_view word) {
   if (word.starts_with('-') || has_space(word)) return;

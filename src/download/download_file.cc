@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/system_files.h"
 
 namespace heed {
 namespace {

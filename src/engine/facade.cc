@@ -12,7 +12,6 @@
 #include "heed/tokenizer.h"
 #include "heed/tokens.h"
 #include "microscope/patch/patch.h"
-#include "microscope/patch/patch_grid.h"
 #include "microworld/microworld.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 #include "tokenizer/train_byte_pair.h"

@@ -16,8 +16,8 @@
 #include "generate/generator.h"
 #include "model/presets.h"
 #include "tokenizer/tokenizer_files.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/settings.h"
 
 namespace heed {
 namespace {

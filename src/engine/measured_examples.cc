@@ -18,7 +18,7 @@ namespace heed {
 
 namespace {
 
-constexpr std::size_t most_heads_off = 4;
+constexpr std::size_t max_heads_off = 4;
 
 // One example's text in the model.
 class ExampleText {
@@ -95,8 +95,8 @@ class ClaimMeasurement {
     add_heads_off(row, note);
     add_replacement(row, note);
     require(row["trials"].size() > trials, ErrorCode::not_found,
-            "{}: no head, and no {} of them, takes half of the {} of '{}' away", id_,
-            most_heads_off, examples::percentage(before_), answer_text_);
+            "{}: no head, and no {} of them, takes half of the {} of '{}' away", id_, max_heads_off,
+            examples::percentage(before_), answer_text_);
     if (claim_.value("depth", false)) add_depth(row, note);
   }
 
@@ -147,7 +147,7 @@ class ClaimMeasurement {
 
   void add_heads_off(OrderedJson& row, std::string& note) {
     const auto [off, after] = heads_that_halve(
-        config_, before_, most_heads_off,
+        config_, before_, max_heads_off,
         [&](const auto& heads) { return text_.probability_without(answer_, heads); });
     if (after > before_ / 2) return;
     std::vector<std::string> each;

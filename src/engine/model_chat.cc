@@ -11,12 +11,12 @@ namespace {
 
 // Months and days have their English names, whatever the locale of the process.
 std::string formatted_date(const std::string& format) {
-  constexpr std::size_t longest_date = 1 << 16;  // bytes; a format may name any width
+  constexpr std::size_t max_date = 1 << 16;  // bytes; a format may name any width
   static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
   const time_t now = ::time(nullptr);
   tm date{};
   ::localtime_r(&now, &date);
-  std::string text(longest_date, '\0');
+  std::string text(max_date, '\0');
   text.resize(::strftime_l(text.data(), text.size(), format.c_str(), &date, plain));
   return text;
 }

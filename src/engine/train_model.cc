@@ -15,8 +15,8 @@
 #include "heed/train.h"
 #include "microscope/traces/point_names.h"
 #include "train/first_model.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace heed {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "microworld/creatures.h"
+#include "microworld/described.h"
 #include "microworld/kinds.h"
-#include "microworld/phrase.h"
 #include "microworld/scenes.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 namespace {
@@ -150,7 +150,7 @@ void write_creature_line(Writer& writer) {
   writer.write(" ");
   say(writer, creature.temper->moves, {});
   writer.write(" ");
-  write_place(writer, tails);
+  write_place(writer, {.tail = tails});
 }
 
 // Two creatures, of which the second sentence recalls one.

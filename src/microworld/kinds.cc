@@ -13,10 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "microworld/creatures.h"
-#include "microworld/goods.h"
-#include "microworld/phrase.h"
+#include "microworld/described.h"
 #include "microworld/scenes.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 namespace {
@@ -108,7 +107,7 @@ void tell_one(Writer& writer) {
   WithoutRepeats others({});
   Slots slots;
   slots.set("passer", [&](Writer& w) { passers[count++] = strangers.write(w); });
-  slots.set("thing_found", [&](Writer& w) { goods = write_goods(w, {.most_adjectives = 1}); });
+  slots.set("thing_found", [&](Writer& w) { goods = write_goods(w, {.max_adjectives = 1}); });
   slots.set("noun", [&](Writer& w) { w.write(goods.noun); });
   slots.set("owner", [&](Writer& w) {
     const std::size_t chosen = w.pick(passers);
@@ -260,7 +259,7 @@ void tell_tale(Writer& writer) {
   Goods thing;
   Slots slots = common_slots();
   slots.set("person", [&](Writer& w) { set_person(slots, write_person(w)); });
-  slots.set("new_thing", [&](Writer& w) { thing = write_goods(w, {.most_adjectives = 1}); });
+  slots.set("new_thing", [&](Writer& w) { thing = write_goods(w, {.max_adjectives = 1}); });
   slots.set("thing_noun", [&](Writer& w) { w.write(thing.noun); });
   slots.set("toy", [](Writer& w) { write_creature(w); });
   slots.set("first_context", [&](Writer& w) { first = &write_context(w, Reading::name, slots); });

@@ -4,9 +4,10 @@
 #include <string_view>
 #include <utility>
 
-#include "microworld/goods.h"
+#include "microworld/described.h"
 #include "microworld/kinds.h"
-#include "microworld/phrase.h"
+#include "microworld/tables.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 namespace {
@@ -16,16 +17,12 @@ struct Weather {
   std::string_view later;
 };
 
-constexpr std::array<Weather, 6> weathers = {{
-    {{"stormy"}, "thunder rolled over the (roof|chapel|hills)"},
-    {{"foggy"}, "fog hid the (gate|road|garden)"},
-    {{"snowy"}, "snow covered the (gate|road|garden)"},
-    {{"rainy"}, "rain ran down the (windows|roof|walls)"},
-    {{"windy"}, "the wind shook the (windows|doors|trees)"},
-    {{"moonless"}, "an owl cried in the (trees|garden|dark)"},
-}};
-
-constexpr auto weather_adjectives = all_adjectives(weathers);
+const AdjectiveTable<Weather>& weathers() {
+  static const AdjectiveTable<Weather> all("weathers", [](const TableRow& row) {
+    return Weather{adjectives_of<1>(row[0]), row[1]};
+  });
+  return all;
+}
 
 constexpr std::array<std::string_view, 6> inspectors = {"Inspector Finch", "Inspector Gray",
                                                         "Inspector Bell",  "Inspector Moss",
@@ -79,7 +76,8 @@ void tell_mystery(Writer& writer) {
   const Weather* weather = nullptr;
   Slots slots = common_slots();
   WithoutRepeats strangers(roles());
-  slots.set("weather", [&](Writer& w) { weather = &weathers[w.pick(weather_adjectives)]; });
+  slots.set("weather",
+            [&](Writer& w) { weather = &weathers().row_of(w.pick(weathers().adjectives())); });
   slots.set("later_weather", [&](Writer& w) { say(w, weather->later, slots); });
   slots.set("new_suspect", [&](Writer& w) {
     const std::string_view suspect = strangers.write(w);
@@ -87,10 +85,10 @@ void tell_mystery(Writer& writer) {
     culprit.suspects.emplace_back(suspect);
   });
   slots.set("any_suspect", [&](Writer& w) { w.pick(suspects); });
-  slots.set("belonging", [&](Writer& w) { belonging = write_goods(w, {.most_adjectives = 1}); });
+  slots.set("belonging", [&](Writer& w) { belonging = write_goods(w, {.max_adjectives = 1}); });
   slots.set("belonging_noun", [&](Writer& w) { w.write(belonging.noun); });
   slots.set("other_thing",
-            [&](Writer& w) { write_goods(w, {.except = {belonging.noun}, .most_adjectives = 1}); });
+            [&](Writer& w) { write_goods(w, {.except = {belonging.noun}, .max_adjectives = 1}); });
   slots.set("owner", [&](Writer& w) {
     culprit.name = suspects[w.pick(suspects)];
     culprit.clue_name = {w.offset() - culprit.name.size(), w.offset()};

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "microworld/phrase.h"
+#include "microworld/writer.h"
 
 namespace heed::microworld {
 

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "base/error.h"
-#include "base/unwinding_reserve.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "server/fields.h"
 

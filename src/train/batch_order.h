@@ -60,7 +60,7 @@ class BatchReader {
   // Reads the share of the batch at `position`, which moves on to the next batch.
   void read(DataPosition& position);
 
-  // Of the share's b sequences.
+  // Those of the share's b sequences.
   View<const std::int32_t> tokens() const { return tokens_; }  // (b, T)
   // (b, T): the token after each, ignored_target past the end
   View<const std::int32_t> targets() const { return targets_; }

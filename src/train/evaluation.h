@@ -37,7 +37,7 @@ struct EvaluationOptions {
   StopFlag stop = nullptr;
   // Processes that share the work; null: this one alone. With others, without stop and scored.
   Group* group = nullptr;
-  // Of processes that share every sequence, and all evaluate the same; without stop and scored.
+  // For processes that share every sequence, and all evaluate the same; without stop and scored.
   KeyValueRing* ring = nullptr;
   // Receives the losses, in nats, of the targets from token `first` on, window by window.
   std::function<void(std::int64_t first, std::span<const float> losses)> scored;
@@ -46,7 +46,7 @@ struct EvaluationOptions {
 struct Evaluation {
   std::int64_t tokens = 0;    // scored
   double nats_per_token = 0;  // mean loss
-  // Of the mean, from the spread between windows; absent for a single window.
+  // The standard error of the mean, from the spread between windows; absent for a single window.
   std::optional<double> standard_error;
 };
 
@@ -68,7 +68,7 @@ class Evaluator {
   };
   std::vector<Window> plan(const TokenSequence& data) const;
   std::vector<Window> plan_documents(const TokenSequence& data) const;
-  // Of the targets that window `row` of the last batch scores.
+  // The losses of the targets that window `row` of the last batch scores.
   std::span<const float> scored_losses(std::int64_t row, const Window& window) const;
   double window_loss(std::int64_t row, const Window& window) const;
   void fill_row(std::int64_t row, const Window& window, const TokenSequence& data);

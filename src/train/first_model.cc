@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "formats/config_file.h"
-#include "train/presets.h"
 #include "train/settings.h"
 
 namespace heed {

@@ -22,7 +22,7 @@
 #include "train/first_model.h"
 #include "train/masking.h"
 #include "train/process_grid.h"
-#include "train/run_checks.h"
+#include "train/run.h"
 #include "train/settings.h"
 #include "train/token_data.h"
 #include "train/trainer.h"
@@ -100,14 +100,14 @@ std::string Corpus::drop_unknown(const CharacterTokenizer& learned) {
     if (copied > 0) text = known_.emplace_back(known.append(text, copied));
   }
   if (dropped == 0) return "";
-  constexpr std::size_t most_shown = 8;
+  constexpr std::size_t max_shown = 8;
   std::string shown;
   std::size_t named = 0;
   for (const std::string& character : characters) {
-    if (named++ == most_shown) break;
+    if (named++ == max_shown) break;
     shown += " " + in_quotes(character);
   }
-  if (characters.size() > most_shown) shown += " …";
+  if (characters.size() > max_shown) shown += " …";
   return fmt::format(
       "{} characters of the validation text are left out of it: the training text, from which the "
       "vocabulary was learned, does not have{}",
@@ -129,9 +129,9 @@ std::unique_ptr<Tokenizer> choose_tokenizer(const TrainSettings& settings, const
 // A sentence of a run's own text.
 constexpr std::size_t searched_bytes = std::size_t{64} << 10;  // at the beginning of each text
 
-constexpr std::size_t least_bytes = 20;  // shorter lines only if all are short
+constexpr std::size_t min_bytes = 20;  // shorter lines only if all are short
 
-constexpr std::size_t most_bytes = 160;
+constexpr std::size_t max_bytes = 160;
 
 constexpr std::string_view space = " \t\r";
 
@@ -148,18 +148,18 @@ std::string_view without_last_word(std::string_view text) {
 }
 
 std::string_view shortened(std::string_view line, const Tokenizer& tokenizer,
-                           std::int64_t most_tokens) {
-  while (line.size() > most_bytes) line = without_last_word(line);
-  while (!line.empty() && std::ssize(tokenizer.encode(line)) > most_tokens) {
+                           std::int64_t max_tokens) {
+  while (line.size() > max_bytes) line = without_last_word(line);
+  while (!line.empty() && std::ssize(tokenizer.encode(line)) > max_tokens) {
     line = without_last_word(line);
   }
   return line;
 }
 
-// A line of the texts, cut between words to at most `most_tokens` tokens: what every model of the
+// A line of the texts, cut between words to at most `max_tokens` tokens: what every model of the
 // run can be tried on, because the run's tokenizer encodes it. Empty if there is none.
 std::string sample_sentence(const TextViews& texts, const Tokenizer& tokenizer,
-                            std::int64_t most_tokens) {
+                            std::int64_t max_tokens) {
   std::string_view longest;
   for (std::string_view text : texts) {
     text = text.substr(0, searched_bytes);
@@ -169,9 +169,9 @@ std::string sample_sentence(const TextViews& texts, const Tokenizer& tokenizer,
       text.remove_prefix(std::min(end + 1, text.size()));
       line = trimmed(line.substr(0, line.find("<|endoftext|>")));
       if (!is_valid_utf8(line)) continue;
-      line = shortened(line, tokenizer, most_tokens);
+      line = shortened(line, tokenizer, max_tokens);
       if (line.size() > longest.size()) longest = line;
-      if (longest.size() >= least_bytes) return std::string(longest);
+      if (longest.size() >= min_bytes) return std::string(longest);
     }
   }
   return std::string(longest);
@@ -190,8 +190,8 @@ class LanguageModelTask final : public TrainingTask {
         shards_(context.shards),
         corpus_(context.request) {}
 
-  void prepare_text(RunState state) override;
-  void prepare_model(RunState state) override;
+  void prepare_text(SavedState saved) override;
+  void prepare_model(SavedState saved) override;
   RunRecord record() const override;
   RunDescription description() const override;
   Parameters& parameters() override { return gpt_->parameters(); }
@@ -215,7 +215,7 @@ class LanguageModelTask final : public TrainingTask {
     View<const std::int32_t> targets;
   };
   Rows rows(std::uint64_t pass);
-  void make_model(RunState state);
+  void make_model(SavedState saved);
   BatchShare share() const { return grid_->share(); }
   TrainSettings own_settings() const;
 
@@ -240,19 +240,19 @@ class LanguageModelTask final : public TrainingTask {
   PassHooks hooks_;
 };
 
-void LanguageModelTask::prepare_text(RunState state) {
+void LanguageModelTask::prepare_text(SavedState saved) {
   grid_.emplace(group_, settings_);
   ring_ = make_ring(group_, *grid_);
   if (request_.from.empty()) require_writable_shape(settings_);
   const auto progress = [this](const Progress& done) { observer_.preparing(done); };
-  if (state == RunState::goes_on) {
+  if (saved == SavedState::present) {
     tokenizer_ = load_tokenizer(directory_.last());
   } else if (!request_.from.empty()) {
     tokenizer_ = load_tokenizer(request_.from);
   } else {
     tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
   }
-  const bool goes_on = state == RunState::goes_on && !request_.from.empty();
+  const bool goes_on = saved == SavedState::present && !request_.from.empty();
   files_ = run_files(goes_on ? directory_.last() : request_.from, *tokenizer_);
   if (settings_.tokenizer == "char" && request_.from.empty()) {
     const auto* const learned = dynamic_cast<const CharacterTokenizer*>(tokenizer_.get());
@@ -275,17 +275,17 @@ void LanguageModelTask::prepare_text(RunState state) {
   }
 }
 
-void LanguageModelTask::prepare_model(RunState state) {
+void LanguageModelTask::prepare_model(SavedState saved) {
   if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizer_->vocabulary_size();
     settings_.model.end_of_text = tokenizer_->end_of_text().value_or(-1);
   }
   require_training_memory(own_settings(), available_memory(), group_.size());
   // Between stages that take a second each with a large model.
-  require_going_on(request_, state);
+  require_going_on(request_, saved);
   settle_precision(settings_);
-  make_model(state);
-  require_going_on(request_, state);
+  make_model(saved);
+  require_going_on(request_, saved);
   gpt_->parameters().set_precision(*settings_.precision);
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
@@ -296,15 +296,15 @@ void LanguageModelTask::prepare_model(RunState state) {
   buffers_.emplace(settings_.model, pass.batch, pass.positions,
                    settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
-  require_going_on(request_, state);
+  require_going_on(request_, saved);
   buffers_->loss.set_stop(request_.stop);
 }
 
 // That of request.from or, without one, weights drawn from settings.seed; with a checkpoint, which
 // has the weights, only its shape.
-void LanguageModelTask::make_model(RunState state) {
+void LanguageModelTask::make_model(SavedState saved) {
   std::optional<Transformer> given;
-  if (state == RunState::begins && !request_.from.empty()) {
+  if (saved == SavedState::none && !request_.from.empty()) {
     given = model_to_fine_tune(request_, settings_, *tokenizer_);
   }
   shards_.plan({.stacks = {settings_.model}});
@@ -312,7 +312,7 @@ void LanguageModelTask::make_model(RunState state) {
   shards_.hold(gpt_->parameters());
   if (given) {
     shards_.copy(std::as_bytes(given->parameters().all()));
-  } else if (state == RunState::begins) {
+  } else if (saved == SavedState::none) {
     shards_.initialize(settings_.seed);
   }
 }

@@ -24,7 +24,7 @@ class MaskedBatch {
  public:
   MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings)
       : MaskedBatch(tokenizer, settings, {0, settings.batch_size}) {}
-  // Of the share's b sequences of every batch.
+  // Hides tokens of the share's b sequences of every batch.
   MaskedBatch(const Tokenizer& tokenizer, const TrainSettings& settings, const BatchShare& share);
 
   // From tokens (b, T) and the tokens that follow each (b, T): ignored_target marks a position past

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t float_size = sizeof(float);
 
-// What parameters, gradients and moments take in each of so many processes: `memory` with those
+// What parameters, gradients and moments take in each process: `memory` with those
 // members set. Beside its own slices a process has, for a while, those parts of the model that a
 // pass is at: parameters of one, and of one that arrives; gradients of one, and of two that leave.
 TrainingMemory with_state(TrainingMemory memory, const TrainSettings& settings,
@@ -61,10 +61,10 @@ std::optional<TrainSettings> smaller_settings(const TrainSettings& settings, std
 std::optional<TrainSettings> smaller_settings(const TrainSettings& settings,
                                               const Architecture& architecture,
                                               std::int64_t available, int processes) {
-  constexpr std::int64_t most_parts = 64;
+  constexpr std::int64_t max_parts = 64;
   TrainSettings smaller = settings;
   smaller.recompute = true;
-  for (std::int64_t parts = 1; parts <= most_parts; parts *= 2) {
+  for (std::int64_t parts = 1; parts <= max_parts; parts *= 2) {
     smaller.batch_tokens = settings.batch_tokens / parts;
     smaller.accumulation = settings.accumulation * parts;
     if (smaller.batch_tokens < 1) break;

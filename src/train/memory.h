@@ -18,10 +18,10 @@ struct TrainingMemory {
   std::int64_t total() const { return parameters + gradients + moments + activations + working; }
 };
 
-// Of each of so many processes, whose sequences of a batch, or sequences that it has chunks of,
-// settings.batch_size are.
+// Memory of each process; settings.batch_size is its share of the batch: the sequences, or the
+// sequences of which it has chunks.
 TrainingMemory training_memory(const TrainSettings& settings, int processes = 1);
-// Of training on pairs.
+// The same for training on pairs.
 TrainingMemory training_memory(const TrainSettings& settings, const Architecture& architecture,
                                int processes = 1);
 

@@ -1,7 +1,10 @@
-// AdamW over the arena of parameters: weight decay on matrices only, gradients clipped by norm.
+// AdamW over the arena of parameters: weight decay on matrices only, gradients clipped by norm. And
+// the mean of recent parameters.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,11 +25,11 @@ class Optimizer {
   Optimizer(const ArenaLayout& layout, const TrainSettings& settings);
   Optimizer(const StackSpecification& config, const TrainSettings& settings)
       : Optimizer(parameter_layout({.stacks = {config}}), settings) {}
-  // Of the parameters in ascending ranges of the arena only: it has moments of no others.
+  // Updates only the parameters in ascending ranges of the arena, and has moments of no others.
   Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
             const std::vector<ArenaRange>& own);
 
-  // Of its parameters' gradients.
+  // The squared norm of its parameters' gradients.
   double squared_norm(const Gradients& gradients) const;
 
   // Updates its parameters. `step` counts from 0.
@@ -35,11 +38,11 @@ class Optimizer {
   // The same for all parameters, by the norm of all gradients, which it returns.
   double update(std::int64_t step, const Gradients& gradients, Parameters& parameters);
 
-  // Of its parameters, one range after the other.
+  // The moments of its parameters, one range after the other.
   std::span<const float> first_moment() const { return first_moment_.span(); }
   std::span<const float> second_moment() const { return second_moment_.span(); }
 
-  // From the moments of a range of the arena, as they are in a file; others' are passed over.
+  // Sets the moments of a range of the arena from a file's; those of other parameters are skipped.
   void set_moments(const ArenaRange& range, std::span<const std::byte> first,
                    std::span<const std::byte> second);
 
@@ -71,11 +74,41 @@ struct PartNorm {
   double norm = 0;   // Euclidean, of the gradients of all its parameters
 };
 
-// In the order of the arena: "embedding", "0", …, "final"; of an encoder and a decoder
-// "encoder.embedding", "encoder.0", …, "decoder.final". A tied unembedding counts with the
-// embedding. Each process of a group has the gradients of its own ranges, and gets the norms of
+// The norm of each part, in the order of the arena: "embedding", "0", …, "final"; of an encoder and
+// a decoder "encoder.embedding", "encoder.0", …, "decoder.final". A tied unembedding counts with
+// the embedding. Each process of a group has the gradients of its own ranges, and gets the norms of
 // all.
 std::vector<PartNorm> gradient_norms(const Architecture& architecture, const Gradients& gradients,
                                      const std::vector<ArenaRange>& own, Group& group);
+
+// The parameters of a run's last evaluations, in files, and their mean (checkpoint averaging).
+class RecentParameters {
+ public:
+  // Keeps those of the last `max_count` evaluations in `directory`; 0: none.
+  RecentParameters(std::filesystem::path directory, std::int64_t max_count);
+
+  // Removes what a run that is resumed after `step` will write again.
+  void forget_after(std::int64_t step);
+
+  // Writes those of `step`, `size` numbers, atomically, then removes what is too old.
+  struct Parameters {
+    NumberStream numbers;
+    std::int64_t size = 0;
+  };
+  void add(std::int64_t step, const Parameters& parameters);
+
+  std::int64_t count() const;  // that are there
+
+  // Fills ranges of `parameters` with the mean of all that are there, and returns their number.
+  // Throws Error{corrupt_data} for a file of another model.
+  std::int64_t average(std::span<float> parameters, const std::vector<ArenaRange>& ranges) const;
+
+ private:
+  std::vector<std::int64_t> steps() const;  // ascending
+  std::filesystem::path file(std::int64_t step) const;
+
+  std::filesystem::path directory_;
+  std::int64_t max_count_;
+};
 
 }  // namespace heed

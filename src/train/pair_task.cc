@@ -18,8 +18,7 @@
 #include "train/evaluation.h"
 #include "train/first_model.h"
 #include "train/pair_data.h"
-#include "train/pair_order.h"
-#include "train/run_checks.h"
+#include "train/run.h"
 #include "train/settings.h"
 #include "train/training_task.h"
 
@@ -139,8 +138,8 @@ class PairTask final : public TrainingTask {
  public:
   explicit PairTask(const TaskContext& context);
 
-  void prepare_text(RunState state) override;
-  void prepare_model(RunState state) override;
+  void prepare_text(SavedState saved) override;
+  void prepare_model(SavedState saved) override;
   RunRecord record() const override;
   RunDescription description() const override;
   Parameters& parameters() override { return model_->parameters(); }
@@ -161,7 +160,7 @@ class PairTask final : public TrainingTask {
   std::string how_to_get_validation() const;
   TranslationTokenizers learn_vocabulary() const;
   void require_lengths(const PairData& data) const;
-  void make_model(RunState state);
+  void make_model(SavedState saved);
 
   const TrainRequest& request_;
   TrainSettings& settings_;
@@ -242,17 +241,17 @@ TranslationTokenizers PairTask::learn_vocabulary() const {
   return {.source = tokenizer, .target = tokenizer};
 }
 
-void PairTask::prepare_text(RunState state) {
+void PairTask::prepare_text(SavedState saved) {
   if (request_.from.empty()) require_writable_shape(settings_);
   const bool learned = settings_.tokenizer == "bpe";
-  if (state == RunState::goes_on) {
+  if (saved == SavedState::present) {
     tokenizers_ = load_translation_tokenizers(directory_.last());
   } else if (!request_.from.empty()) {
     tokenizers_ = load_translation_tokenizers(request_.from);
   } else {
     tokenizers_ = learned ? learn_vocabulary() : load_translation_tokenizers(settings_.tokenizer);
   }
-  const bool goes_on = state == RunState::goes_on && !request_.from.empty();
+  const bool goes_on = saved == SavedState::present && !request_.from.empty();
   files_ = run_files(goes_on ? directory_.last() : request_.from, *tokenizers_.source);
   const TokenizeOptions options{
       .cache = request_.cache.empty() ? default_token_cache() : request_.cache,
@@ -277,32 +276,32 @@ void PairTask::require_lengths(const PairData& data) const {
   }
 }
 
-void PairTask::make_model(RunState state) {
+void PairTask::make_model(SavedState saved) {
   std::optional<Transformer> given;
   if (request_.from.empty()) {
     settings_.model.vocabulary_size = tokenizers_.target->vocabulary_size();
     settings_.model.end_of_text = tokenizers_.target->end_of_text().value_or(-1);
   } else {
-    given = translator_to_fine_tune(state == RunState::goes_on ? directory_.last() : request_.from,
-                                    settings_, tokenizers_);
+    given = translator_to_fine_tune(
+        saved == SavedState::present ? directory_.last() : request_.from, settings_, tokenizers_);
   }
   const Architecture architecture =
       given ? given->architecture() : translator_architecture(settings_, tokenizers_);
   require_training_memory(settings_, architecture, available_memory(), group_.size());
-  require_going_on(request_, state);
+  require_going_on(request_, saved);
   shards_.plan(architecture);
   model_.emplace(architecture, shards_.parameter_memory());
   shards_.hold(model_->parameters());
   if (given) {
     shards_.copy(std::as_bytes(given->parameters().all()));
-  } else if (state == RunState::begins) {
+  } else if (saved == SavedState::none) {
     shards_.initialize(settings_.seed);
   }
 }
 
-void PairTask::prepare_model(RunState state) {
-  make_model(state);
-  require_going_on(request_, state);
+void PairTask::prepare_model(SavedState saved) {
+  make_model(saved);
+  require_going_on(request_, saved);
   require_lengths(*training_);
   if (validation_) require_lengths(*validation_);
   settle_precision(settings_);

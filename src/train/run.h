@@ -2,17 +2,20 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/directories.h"
 #include "base/error.h"
+#include "comm/group.h"
 #include "train/event_file.h"
 #include "train/optimizer.h"
-#include "train/recent_parameters.h"
 #include "train/run_directory.h"
 #include "train/sharded_model.h"
+#include "train/trainer.h"
 #include "train/training_state.h"
 #include "train/training_task.h"
 
@@ -71,8 +74,8 @@ class Run {
     int slowest_process = 0;
   };
 
-  void read_text(RunState state);
-  void prepare(RunState state);
+  void read_text(SavedState saved);
+  void prepare(SavedState saved);
   void load();
   void open_directory();
   bool asked_to_stop();
@@ -125,5 +128,54 @@ class Run {
   Average step_tokens_{0.05};
   Average step_seconds_{0.05};
 };
+
+// Checks before the first step: of what all processes of a group, and a resumed run and its
+// beginning, have in common.
+
+// Throws AgreedError{conflict} unless every process of the group trains the same: run directory,
+// settings, text, tokenizer, position, and this version of heed.
+void require_same_run(Group& group, const RunDirectory& directory, const RunRecord& record,
+                      const RunPosition& position);
+
+// Throws AgreedError{diverged} with `message` and the first process whose own number is not finite;
+// alone Error{diverged}.
+[[noreturn]] void fail_diverged(Group& group, double own, const std::string& message);
+
+// For a resumed run, as the following checks. Throws Error{conflict} naming the settings that
+// differ.
+void require_same_settings(const RunRecord& before, const TrainSettings& now,
+                           const RunDirectory& directory);
+
+// Throws Error{conflict} where the training or validation tokens differ.
+void require_same_text(const RunRecord& before, const RunRecord& now, const TrainRequest& request,
+                       const RunDirectory& directory);
+
+// The same error, for a text that can no longer be read as the run read it, with the reason.
+[[noreturn]] void fail_on_other_text(const TrainRequest& request, const RunDirectory& directory,
+                                     const std::string& why);
+
+// Throws Error{conflict} where a run has done more steps than its settings now ask for.
+void require_steps_left(const RunPosition& position, const TrainSettings& settings);
+
+// A notice where the number of threads differs, since the order of sums depends on it.
+std::optional<std::string> thread_notice(const RunRecord& before);
+
+// The group of the request, or one of this process alone.
+Group& group_of(const TrainRequest& request);
+
+// The observer of the first process; one that ignores everything for the others.
+TrainObserver& observer_of(const TrainRequest& request, const Group& group);
+
+// A process of a group cannot leave a step that the others go on with: it is stopped between them.
+TrainRequest without_stop(TrainRequest request);
+
+// With an absolute path of the tokenizer, as runs are resumed from anywhere, and without a preset's
+// end-of-text token, as the tokenizer has its own.
+TrainSettings settings_of(const TrainRequest& request);
+
+// Paths as runs record them: runs are resumed from anywhere.
+inline std::string absolute_text(const std::filesystem::path& path) {
+  return path.empty() ? "" : std::filesystem::absolute(path).string();
+}
 
 }  // namespace heed

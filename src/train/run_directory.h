@@ -24,14 +24,14 @@ struct RunRecord {
   TrainSettings settings;
   std::vector<std::string> data;  // absolute paths
   std::string validation;         // absolute path; empty: split off the data
-  // Of pairs whose validation targets have a file of their own; absolute path, or empty.
+  // The file of the validation targets of pairs, if they have one; absolute path, or empty.
   std::string validation_target{};
   std::string from;  // model directory that was fine-tuned; empty: from scratch
   std::string tokenizer_key;
   std::string data_key;        // names the exact training tokens, see TokenData
   std::string validation_key;  // likewise; empty: no validation text
   int threads = 0;             // that the run began with; 0: not recorded
-  // Of the whole text, nats; nothing where its entropy is not known.
+  // The entropy of the whole text, nats; nothing where it is not known.
   std::optional<double> entropy_per_token{};
   std::string sentence;  // of the run's own text, to try its models on; empty: none
 };
@@ -49,7 +49,7 @@ class RunDirectory {
   std::filesystem::path evaluations() const { return root_ / "evaluations"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path checkpoint(std::int64_t step) const;
-  // Of the last checkpoint; there is none before it is written.
+  // The state of the last checkpoint; missing before it is written.
   std::filesystem::path state_file() const { return training_state_file(last()); }
 
   bool holds_a_run() const;
@@ -59,14 +59,14 @@ class RunDirectory {
   // Removes that model's description, so that the run's models are found; there may be none.
   void remove_model() const;
 
-  // Whether it was trained to its end. A run writes the state of its last step after all metrics
+  // Whether the run was trained to its end. It writes the state of its last step after all metrics
   // and checkpoints. A run that was stopped earlier may be resumed, and is not finished.
   bool is_finished() const;
 
   // Records the run in its directory, which exists. Throws Error{conflict} when it holds one
   // already.
   void create(const RunRecord& record) const;
-  // Of a run that goes on with other steps.
+  // For a run that goes on with another number of steps.
   void replace_record(const RunRecord& record) const;
   // Throws Error{not_found} when there is no run, Error{corrupt_data} when its record is damaged.
   RunRecord read_record() const;
@@ -78,7 +78,7 @@ class RunDirectory {
   void keep_model(std::int64_t step,
                   const std::function<void(const std::filesystem::path&)>& save) const;
 
-  // Removes partial files that killed processes left behind. The caller holds the directory locked.
+  // Removes partial files that killed processes left. The caller holds the directory locked.
   void remove_abandoned() const;
 
   std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }

@@ -72,15 +72,15 @@ struct TrainSettings {
   // around (model/ring_attention.h). 1: sequences are whole.
   std::int64_t sequence_parallel = 1;
 
-  // Of matrix products; parameters and moments are always f32. Nothing: by the
-  // machine where the run begins (settle_precision), as its record then says.
+  // The precision of matrix products; parameters and moments are always f32. Nothing: chosen by the
+  // machine where the run begins (settle_precision), and recorded.
   std::optional<kernels::Precision> precision = kernels::Precision::f32;
   // Whether backward recomputes each block from the residual stream instead of keeping its
   // activations: less memory, a quarter more work, the same numbers.
   bool recompute = false;
 
-  // Of several processes: what each keeps a part of, moments (1), gradients too (2), or parameters
-  // too (3); and how gradients travel between them.
+  // With several processes: what each keeps only a part of, moments (1), gradients too (2), or
+  // parameters too (3); and how gradients travel between them.
   std::int64_t shard = 1;
   Wire wire = Wire::f32;
 
@@ -104,15 +104,14 @@ struct TrainSettings {
   // What happens during training. 0: never.
   std::int64_t evaluate_every = 250;
   std::int64_t evaluation_batches = 20;  // of batch_size sequences; 0: the whole validation data
-  // Ends the run after so many evaluations without a lower validation loss or, with Measure::bleu,
-  // a higher BLEU; 0: never.
+  // Ends the run after this many evaluations without a lower validation loss or, with
+  // Measure::bleu, a higher BLEU; 0: never.
   std::int64_t early_stop = 0;
-  // The run's result is the mean of the parameters at the last so many evaluations; 0: those of the
+  // The run's result is the mean of the parameters at this many last evaluations; 0: those of the
   // last step.
   std::int64_t average_checkpoints = 0;
   std::int64_t checkpoint_every = 500;
-  // Keeps a model directory every so many steps, and those of the untrained model and the last
-  // step.
+  // Keeps the model directory of each of these steps, of the untrained model and of the last step.
   std::int64_t keep_every = 0;
   std::int64_t sample_every = 500;
   std::int64_t sample_tokens = 100;
@@ -122,7 +121,7 @@ struct TrainSettings {
   double length_penalty = 1;
 
   std::int64_t sequence() const { return sequence_length > 0 ? sequence_length : model.context; }
-  // Of pairs: the most.
+  // For pairs: the maximum.
   std::int64_t tokens_per_step() const {
     return accumulation * (task == Task::pairs ? batch_tokens : batch_size * sequence());
   }
@@ -161,5 +160,13 @@ const std::vector<Setting>& all_settings();
 // use and the width of the model alone: bf16 where tiles multiply it (AMX) and the model has at
 // least 192 channels, else f32.
 void settle_precision(TrainSettings& settings);
+
+// A complete run known by name: a shape of model/presets.h with the settings that train it. Throws
+// Error{not_found} with the names there are.
+TrainSettings train_preset(std::string_view name);
+
+// Whether a name is that of a run whose shape has no other name: translators, masked models.
+bool is_run_preset(std::string_view name);
+std::string run_preset_names();  // "multi30k-en-de, translator, …"
 
 }  // namespace heed

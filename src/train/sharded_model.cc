@@ -9,7 +9,7 @@ namespace heed {
 namespace {
 
 // Parts whose sums are under way beside the one that backward is at: their gradients take memory.
-constexpr std::size_t most_summing = 2;
+constexpr std::size_t max_summing = 2;
 
 // What a range takes of an arena, in bytes: pages that hold nothing else, and its numbers before
 // and after them.
@@ -258,7 +258,7 @@ void ShardedModel::will_add(const ParameterPart& which) {
   if (part == nullptr) return;
   if (!part->sums.empty()) finish_sums(*part);
   if (part->has_room) return;
-  while (summing_.size() >= most_summing) finish_sums(*summing_.front());
+  while (summing_.size() >= max_summing) finish_sums(*summing_.front());
   make_room(gradients_->arena(), *part);
   part->has_room = true;
 }

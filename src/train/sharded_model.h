@@ -28,7 +28,7 @@ class ShardedModel final : public ParameterSchedule {
   ShardedModel(const ShardedModel&) = delete;
   ShardedModel& operator=(const ShardedModel&) = delete;
 
-  // Divides a model, of which there is nothing yet.
+  // Divides a model, before any of it is in memory.
   void plan(const Architecture& architecture);
   const Shards& shards() const { return *shards_; }
   ArenaMemory parameter_memory() const { return memory_from(3); }
@@ -39,7 +39,7 @@ class ShardedModel final : public ParameterSchedule {
   // Takes charge of them: they are made with the memory above, and stay where they are.
   void hold(Parameters& parameters);
   void hold(Gradients& gradients);
-  // Of the parameters that this process has: as Parameters::initialize, or those of a model.
+  // Fill the parameters that this process has: as Parameters::initialize, or from those of a model.
   void initialize(std::uint64_t seed);
   void copy(std::span<const std::byte> whole);
   std::size_t size() const { return parameters_->all().size(); }  // of the arena
@@ -61,7 +61,7 @@ class ShardedModel final : public ParameterSchedule {
   // Moves exchanges on from within a pass; null where this process is alone.
   Probe* probe() { return group_.is_alone() ? nullptr : &probe_; }
 
-  // The most that it has held of parameters and gradients so far, in stages where that changes.
+  // The peak of what it has held of parameters and gradients, in stages where that changes.
   std::size_t peak_bytes() const { return peak_bytes_; }
 
   void will_read(const ParameterPart& part) override;
@@ -77,12 +77,12 @@ class ShardedModel final : public ParameterSchedule {
     ParameterPart part;
     std::vector<std::size_t> segments;
     std::vector<ArenaRange> others;  // slices of other processes
-    // Of parameters:
+    // Parameters:
     bool is_here = true;  // or arriving
     int readers = 0;
     int reads = 0;  // since a pass began; it reads some parts several times
     Exchanges arriving;
-    // Of gradients:
+    // Gradients:
     bool has_room = true;
     bool is_summed = false;  // in this step
     Exchanges sums;

@@ -7,7 +7,7 @@ namespace {
 
 // Slices begin at whole pages, so that memory for the others' can be given back.
 constexpr std::size_t page_numbers = 4096 / sizeof(float);
-constexpr std::size_t most_numbers = std::size_t{1} << 27;      // of a segment: half a GiB
+constexpr std::size_t max_numbers = std::size_t{1} << 27;       // of a segment: half a GiB
 constexpr std::size_t streamed_numbers = std::size_t{1} << 20;  // at once
 
 std::vector<std::size_t> slice_starts(std::size_t begin, std::size_t end, std::size_t processes) {
@@ -25,8 +25,8 @@ std::vector<std::size_t> slice_starts(std::size_t begin, std::size_t end, std::s
 Shards::Shards(const std::vector<PartRange>& parts, Group& group) : group_(group) {
   const auto processes = static_cast<std::size_t>(group.size());
   for (const PartRange& part : parts) {
-    for (std::size_t begin = part.begin; begin < part.end; begin += most_numbers) {
-      const std::size_t end = std::min(begin + most_numbers, part.end);
+    for (std::size_t begin = part.begin; begin < part.end; begin += max_numbers) {
+      const std::size_t end = std::min(begin + max_numbers, part.end);
       segments_.push_back({begin, slice_starts(begin, end, processes)});
       const ArenaRange own = segments_.back().slice(group.rank());
       if (own.size() == 0) continue;

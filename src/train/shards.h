@@ -22,7 +22,7 @@ struct ArenaRange {
 };
 
 // A part of the model, or of one that is too large to be exchanged at once, and where the slices of
-// the processes begin, counted from `begin`; behind the last, where it ends.
+// the processes begin, counted from `begin`; after the last, where it ends.
 struct ArenaSegment {
   std::size_t begin = 0;
   std::vector<std::size_t> starts;
@@ -40,9 +40,9 @@ using NumberStream = std::function<void(const NumberSink&)>;
 
 class Shards {
  public:
-  // Of a model's parts. Borrows the group.
+  // Shards of a model's parts. Borrows the group.
   Shards(const std::vector<PartRange>& parts, Group& group);
-  // Of an arena of `size` numbers that is one part.
+  // Shards of an arena of `size` numbers that is one part.
   Shards(std::size_t size, Group& group) : Shards({PartRange{{}, 0, size}}, group) {}
 
   // Ascending; those of all processes together make up the arena.

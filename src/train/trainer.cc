@@ -8,7 +8,6 @@
 #include "kernels/kernels.h"
 #include "train/process_grid.h"
 #include "train/run.h"
-#include "train/run_checks.h"
 
 namespace heed {
 namespace {
@@ -33,18 +32,18 @@ Run::Run(const TrainRequest& request)
       settings_(settings_of(request)),
       shards_(settings_, group_),
       recent_(directory_.evaluations(), settings_.average_checkpoints) {
-  RunState state = RunState::begins;
+  SavedState saved = SavedState::none;
   agreed(group_, [&] {
     settings_.validate();
     check_directory();
     // A run that was stopped before its first checkpoint starts again from the beginning.
     if (request.start == RunStart::resume && holds_training_state(directory_.last())) {
-      state = RunState::goes_on;
+      saved = SavedState::present;
     }
-    read_text(state);
+    read_text(saved);
   });
-  prepare(state);
-  if (state == RunState::goes_on) load();
+  prepare(saved);
+  if (saved == SavedState::present) load();
   agreed(group_, [&] { require_steps_left(position_, settings_); });
   flops_per_token_ = task_->flops_per_token();
   require_same_run(group_, directory_, record(), position_);
@@ -55,11 +54,11 @@ Run::Run(const TrainRequest& request)
 }
 
 // Of a run that is resumed, what cannot be read was read when it began: the text has changed.
-void Run::read_text(RunState state) {
+void Run::read_text(SavedState saved) {
   static_cast<void>(ProcessGrid(group_, settings_));  // throws where the processes do not fit
   const auto read = [&] {
     task_ = make_task({request_, settings_, observer_, directory_, group_, shards_});
-    task_->prepare_text(state);
+    task_->prepare_text(saved);
   };
   if (!before_) return read();
   try {
@@ -73,11 +72,11 @@ void Run::read_text(RunState state) {
 
 // The model and the optimizer, as the run begins or goes on. The first process comes first: where
 // settings leave the precision open, its machine decides for all.
-void Run::prepare(RunState state) {
+void Run::prepare(SavedState saved) {
   const auto make = [&] {
-    task_->prepare_model(state);
+    task_->prepare_model(saved);
     optimizer_.emplace(task_->parameters().layout(), settings_, shards_.shards().own());
-    require_going_on(request_, state);
+    require_going_on(request_, saved);
   };
   agreed(group_, [&] {
     if (group_.is_first()) make();
@@ -210,8 +209,8 @@ PassHooks make_hooks(const TrainRequest& request, const Architecture& architectu
   return request.hooks(architecture);
 }
 
-void require_going_on(const TrainRequest& request, RunState state) {
-  require(state == RunState::goes_on || !stop_requested(request.stop), ErrorCode::interrupted,
+void require_going_on(const TrainRequest& request, SavedState saved) {
+  require(saved == SavedState::present || !stop_requested(request.stop), ErrorCode::interrupted,
           "stopped before the first step");
 }
 

@@ -85,9 +85,6 @@ enum class RunStart {
   resume,  // the directory must hold this run
 };
 
-// Whether a run has a checkpoint that it goes on from.
-enum class RunState { begins, goes_on };
-
 struct TrainRequest {
   TrainSettings settings;
   // Texts; of pairs: source and target, or one file with a tab in each line (PairText).

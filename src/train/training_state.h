@@ -89,7 +89,7 @@ class StateShard {
 
   const std::vector<ArenaRange>& ranges() const { return ranges_; }
 
-  // Of a range, by its index.
+  // The numbers of a range.
   struct Numbers {
     std::span<const std::byte> parameters;
     std::span<const std::byte> first_moment;

@@ -33,18 +33,21 @@ struct StepLoss {
   std::int64_t tokens = 0;  // as speed is counted: of a text, or of the targets of pairs
 };
 
+// Whether the run goes on from a checkpoint of its own.
+enum class SavedState { none, present };
+
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
 
   // Called once each, in this order. With a checkpoint, the tokenizer is that of the run's last/,
   // and parameters are loaded by the runner. Both may throw Error{interrupted}.
-  virtual void prepare_text(RunState state) = 0;
-  virtual void prepare_model(RunState state) = 0;
+  virtual void prepare_text(SavedState saved) = 0;
+  virtual void prepare_model(SavedState saved) = 0;
 
   // What the run's record says of text and tokenizer; the runner sets everything else.
   virtual RunRecord record() const = 0;
-  // Likewise of texts, parameters and memory.
+  // A description of texts, parameters and memory.
   virtual RunDescription description() const = 0;
 
   virtual Parameters& parameters() = 0;
@@ -57,8 +60,8 @@ class TrainingTask {
   virtual StepLoss compute_gradients(std::int64_t step, DataPosition& position) = 0;
 
   virtual bool has_validation() const = 0;
-  // By all processes together. `batches`: as in EvaluationOptions. Throws Error{interrupted} when
-  // stopped.
+  // Called by all processes together. `batches`: as in EvaluationOptions. Throws Error{interrupted}
+  // when stopped.
   virtual Evaluation evaluate(std::int64_t batches) const = 0;
   // What settings.measure and the request ask for; nothing where they ask for nothing.
   virtual std::optional<OrderedJson> measure() const = 0;
@@ -74,10 +77,10 @@ class TrainingTask {
 std::unique_ptr<TrainingTask> make_language_model_task(const TaskContext& context);
 std::unique_ptr<TrainingTask> make_pair_task(const TaskContext& context);
 
-// Of the request, or none.
+// The hooks of the request, or none.
 PassHooks make_hooks(const TrainRequest& request, const Architecture& architecture);
 
 // Throws Error{interrupted} where a run that has no checkpoint yet is asked to stop.
-void require_going_on(const TrainRequest& request, RunState state);
+void require_going_on(const TrainRequest& request, SavedState saved);
 
 }  // namespace heed

@@ -13,7 +13,6 @@
 #include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
-#include "base/unfinished_files.h"
 
 namespace heed {
 namespace {

@@ -1,11 +1,10 @@
-#include "base/gzip_file.h"
+#include "base/files.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "base/expect_error.h"
-#include "base/files.h"
 #include "base/temporary_directory.h"
 
 namespace heed {

@@ -37,7 +37,8 @@ TEST(Sizes, HaveUnits) {
   EXPECT_EQ(parse_bytes("4096"), 4096);
   EXPECT_EQ(parse_bytes("500 MB"), 500'000'000);
   EXPECT_EQ(parse_bytes("1GiB"), std::int64_t{1} << 30);
-  for (const char* text : {"", "-1", "1 XB", "nan", "1e300"})
+  EXPECT_EQ(parse_bytes("2TB"), 2'000'000'000'000);
+  for (const char* text : {"", "-1", "1 XB", "nan", "1e300", "8388608TiB"})
     EXPECT_THROW(parse_bytes(text), Error);
 }
 

@@ -15,7 +15,7 @@ TEST(Quantity, IsInItsBaseUnit) {
   EXPECT_DOUBLE_EQ(parse_quantity("1.5GB", Quantity::rate), 1.5e9);
   EXPECT_DOUBLE_EQ(parse_quantity("2", Quantity::rate), 2);
   EXPECT_DOUBLE_EQ(parse_quantity("64GiB", Quantity::bytes), 64.0 * 1024 * 1024 * 1024);
-  EXPECT_DOUBLE_EQ(parse_quantity("512GB", Quantity::bytes), 512e9);
+  EXPECT_DOUBLE_EQ(parse_quantity("512 GB", Quantity::bytes), 512e9);
   EXPECT_DOUBLE_EQ(parse_quantity("50us", Quantity::time), 5e-5);
   EXPECT_DOUBLE_EQ(parse_quantity("50µs", Quantity::time), 5e-5);
   EXPECT_DOUBLE_EQ(parse_quantity("1ms", Quantity::time), 1e-3);

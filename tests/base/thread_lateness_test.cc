@@ -1,4 +1,4 @@
-#include "base/thread_lateness.h"
+#include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(RestingThreads, RestAfterDelaysThatCostMoreThanTheyAdd) {
   EXPECT_FALSE(loops.rests());
   loops.compute_late(milliseconds(3));
   EXPECT_TRUE(loops.rests());
-  EXPECT_EQ(loops.rest(), RestingThreads::shortest_rest);
+  EXPECT_EQ(loops.rest(), RestingThreads::min_rest);
   EXPECT_FALSE(loops.rests());
 }
 
@@ -59,17 +59,17 @@ TEST(RestingThreads, MayBeLateNowAndThen) {
 TEST(RestingThreads, RestLongerEachTimeThatTheyAreLateAgain) {
   Loops loops;
   loops.compute_late(milliseconds(6));
-  Duration expected = RestingThreads::shortest_rest;
+  Duration expected = RestingThreads::min_rest;
   for (int round = 0; round < 10; ++round) {
     ASSERT_EQ(loops.rest(), expected);
     loops.compute_late(milliseconds(2));  // on trial: less than what is forgiven before
     ASSERT_TRUE(loops.rests());
-    expected = std::min(2 * expected, RestingThreads::longest_rest);
+    expected = std::min(2 * expected, RestingThreads::max_rest);
   }
   loops.rest();
   loops.compute(2000);  // on time
   loops.compute_late(milliseconds(6));
-  EXPECT_EQ(loops.rest(), RestingThreads::shortest_rest);
+  EXPECT_EQ(loops.rest(), RestingThreads::min_rest);
 }
 
 TEST(RestingThreads, AreCountedAndOthersGoOn) {
@@ -80,7 +80,7 @@ TEST(RestingThreads, AreCountedAndOthersGoOn) {
   EXPECT_FALSE(threads.rests(1, now));
   EXPECT_TRUE(threads.rests(2, now));
   EXPECT_FALSE(threads.rests(3, now));
-  EXPECT_FALSE(threads.rests(2, now + RestingThreads::shortest_rest));
+  EXPECT_FALSE(threads.rests(2, now + RestingThreads::min_rest));
   EXPECT_EQ(threads.resting(), 0);
 }
 

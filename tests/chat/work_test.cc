@@ -107,7 +107,7 @@ TEST(ChatWork, LoopsOverLongTextsEndByTheirSteps) {
 }
 
 TEST(ChatWork, FormatsOfDatesAreShort) {
-  ChatInput input = long_message(std::string(longest_date_format + 1, 'a'));
+  ChatInput input = long_message(std::string(max_date_format + 1, 'a'));
   input.strftime_now = [](const std::string& format) { return format; };
   expect_error([&] { rendered(with_message("{{ strftime_now(s) }}"), input); },
                ErrorCode::invalid_argument, "1024 bytes, not 1025");

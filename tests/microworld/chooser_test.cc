@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "microworld/creatures.h"
-#include "microworld/goods.h"
+#include "microworld/described.h"
 #include "microworld/kinds.h"
-#include "microworld/phrase.h"
 #include "microworld/scenes.h"
 
 namespace heed::microworld {

@@ -5,7 +5,6 @@
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "kernels/instruction_sets.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "comm/local_group.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
+#include "train/settings.h"
 #include "train/stop_after.h"
 #include "train/training.h"
 #include "train/training_state.h"

@@ -9,7 +9,7 @@
 #include "base/temporary_directory.h"
 #include "kernels/kernels.h"
 #include "tokenizer/train_byte_pair.h"
-#include "train/presets.h"
+#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace heed {

@@ -1,4 +1,4 @@
-#include "train/pair_order.h"
+#include "train/pair_data.h"
 
 #include <gtest/gtest.h>
 

@@ -14,9 +14,9 @@
 #include "checkpoint/safetensors.h"
 #include "formats/model_files.h"
 #include "train/first_model.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
 #include "train/run_files.h"
+#include "train/settings.h"
 #include "train/stop_after.h"
 #include "train/trainer.h"
 

@@ -13,9 +13,9 @@
 #include "formats/model_files.h"
 #include "model/presets.h"
 #include "tokenizer/train_byte_pair.h"
-#include "train/presets.h"
 #include "train/run_directory.h"
 #include "train/run_files.h"
+#include "train/settings.h"
 #include "train/stop_after.h"
 #include "train/trainer.h"
 

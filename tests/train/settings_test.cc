@@ -4,7 +4,6 @@
 
 #include "base/expect_error.h"
 #include "train/optimizer.h"
-#include "train/presets.h"
 
 namespace heed {
 namespace {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds redraw_interval{100};
 constexpr std::chrono::seconds log_interval{10};
-constexpr int bar_width = 20;
+constexpr int progress_bar_width = 20;
 
 bool any_drawn = false;  // standard error holds a live line
 
@@ -84,7 +84,7 @@ std::string ProgressLine::bar_text(const Progress& progress, std::string_view de
   std::string line = progress.what + "  ";
   if (progress.total > 0) {
     const double share = static_cast<double>(progress.done) / static_cast<double>(progress.total);
-    line += pad_right(bar(share, bar_width), bar_width) + "  ";
+    line += pad_right(bar(share, progress_bar_width), progress_bar_width) + "  ";
   }
   line += counts_text(progress);
   if (!detail.empty()) line += "  " + std::string(detail);

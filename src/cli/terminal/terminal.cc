@@ -72,8 +72,8 @@ void set_colour_choice(std::string_view choice) {
                                       : ColourChoice::automatic;
 }
 
-std::string Ink::code(Rgb colour, bool background) const {
-  const int kind = background ? 48 : 38;
+std::string Ink::code(Rgb colour, Ground ground) const {
+  const int kind = ground == Ground::back ? 48 : 38;
   if (depth_ == ColourDepth::palette_256) {
     return fmt::format("{};5;{}", kind, nearest_of_256(colour));
   }
@@ -88,17 +88,17 @@ std::string Ink::wrapped(const std::string& codes, std::string_view text) const 
 std::string Ink::bold(std::string_view text) const { return wrapped("1", text); }
 
 std::string Ink::title(std::string_view text) const {
-  return wrapped("1;" + code(colour::blue, false), text);
+  return wrapped("1;" + code(colour::blue, Ground::fore), text);
 }
 
 std::string Ink::quiet(std::string_view text) const { return paint(text, colour::grey); }
 
 std::string Ink::paint(std::string_view text, Rgb foreground) const {
-  return wrapped(code(foreground, false), text);
+  return wrapped(code(foreground, Ground::fore), text);
 }
 
 std::string Ink::paint(std::string_view text, Rgb foreground, Rgb background) const {
-  return wrapped(code(foreground, false) + ";" + code(background, true), text);
+  return wrapped(code(foreground, Ground::fore) + ";" + code(background, Ground::back), text);
 }
 
 }  // namespace heed::cli

@@ -40,7 +40,8 @@ class Ink {
   std::string paint(std::string_view text, Rgb foreground, Rgb background) const;
 
  private:
-  std::string code(Rgb colour, bool background) const;
+  enum class Ground { fore, back };
+  std::string code(Rgb colour, Ground ground) const;
   std::string wrapped(const std::string& codes, std::string_view text) const;
 
   ColourDepth depth_;

@@ -51,8 +51,8 @@ std::vector<double> BenchmarkRow::times_of_other() const {
 
 double BenchmarkRow::median_seconds() const { return median(seconds); }
 
-double BenchmarkRow::least_seconds() const { return std::ranges::min(seconds); }
-double BenchmarkRow::most_seconds() const { return std::ranges::max(seconds); }
+double BenchmarkRow::min_seconds() const { return std::ranges::min(seconds); }
+double BenchmarkRow::max_seconds() const { return std::ranges::max(seconds); }
 
 const BenchmarkCeiling* BenchmarkReport::ceiling(PeakLoop loop) const {
   const auto found = std::ranges::find(ceilings, loop, &BenchmarkCeiling::loop);

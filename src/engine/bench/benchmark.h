@@ -43,8 +43,8 @@ struct BenchmarkOptions {
   std::optional<int> repeats;         // measurements per row
   std::int64_t beams = 5;             // hypotheses of a source in translation
   bool all_logits = false;  // prompts: compute the logits of every position, not only the last
-  // Measures another program at the same work, in tokens a second. Called after each repeat of the
-  // first row, and once before.
+  // Measures another program at the same work, in tokens a second. Called once before the first
+  // row, and after each of its repeats.
   std::function<double()> against = nullptr;
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
@@ -65,7 +65,7 @@ struct BenchmarkRow {
   double flops = 0;                        // of one repeat, counted; 0: not counted
   double bytes = 0;                        // of one repeat, counted
   std::optional<kernels::PeakLoop> limit;  // the peak loop that bounds the workload
-  // Of work that either its products or its reading may bound: the loop of the products.
+  // For work that either its products or its reading may bound: the loop of the products.
   std::optional<kernels::PeakLoop> product_limit{};
   // Runs of the loops that bound the row, each about as long as a repeat (one run of the loop at
   // least, a second at most), after each of the repeats.
@@ -76,12 +76,12 @@ struct BenchmarkRow {
   // This row's tokens a second divided by those, repeat by repeat.
   std::vector<double> times_of_other() const;
   double median_seconds() const;
-  double least_seconds() const;
-  double most_seconds() const;
+  double min_seconds() const;
+  double max_seconds() const;
   double per_second(double amount) const { return amount / median_seconds(); }
 };
 
-// Of an even count, the mean of the middle two.
+// The median; of an even count, the mean of the middle two.
 double median(std::vector<double> numbers);
 
 struct BenchmarkReport {
@@ -105,7 +105,8 @@ struct BenchmarkReport {
   // The row's rate divided by the best of the loop's runs that took as long as the work: a shared
   // machine does not keep up the rate of its best milliseconds. Absent where none was measured.
   std::optional<double> of_sustained_peak(const BenchmarkRow& row) const;
-  // Of rows with a product limit, the limit is what allows less by the ceilings as measured so far.
+  // Sets the limit of rows with a product limit: the loop that allows less by the ceilings as
+  // measured so far.
   void choose_limits();
   // Its operations divided by those of the loop of bf16 dot products, if its limit is another bf16
   // unit.

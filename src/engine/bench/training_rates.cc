@@ -21,12 +21,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t measured_layers = 2;
-constexpr std::int64_t most_block_parameters = std::int64_t{1} << 25;
-constexpr std::int64_t least_positions = 128, most_positions = 2048;
-constexpr double most_passes = 10;  // that one sequence may cost, in passes of pass_flops
-constexpr std::int64_t least_vocabulary = 4096;               // of larger ones
-constexpr std::int64_t most_numbers = std::int64_t{1} << 24;  // in each array of AdamW
-constexpr int least_rounds = 3, most_rounds = 100;
+constexpr std::int64_t max_block_parameters = std::int64_t{1} << 25;
+constexpr std::int64_t min_positions = 128, max_positions = 2048;
+constexpr double max_passes = 10;  // that one sequence may cost, in passes of pass_flops
+constexpr std::int64_t min_vocabulary = 4096;                // of larger ones
+constexpr std::int64_t max_numbers = std::int64_t{1} << 24;  // in each array of AdamW
+constexpr int min_rounds = 3, max_rounds = 100;
 
 double elapsed_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -58,21 +58,21 @@ StackSpecification measured_shape(const TrainSettings& settings,
   const std::int64_t layers = std::min(shape.layers, measured_layers);
   shape.vocabulary_size =
       std::min(shape.vocabulary_size,
-               std::max(shape.vocabulary_size * layers / shape.layers, least_vocabulary));
+               std::max(shape.vocabulary_size * layers / shape.layers, min_vocabulary));
   shape.end_of_text = -1;
   shape.layers = layers;
   auto& windows = shape.block.attention.mask.windows;
   if (!windows.empty()) windows.resize(static_cast<std::size_t>(layers));
-  while (block_parameters(shape) > most_block_parameters) {
+  while (block_parameters(shape) > max_block_parameters) {
     StackSpecification narrower = shape;
     if (!halve(narrower)) break;
     shape = narrower;
   }
-  shape.context = std::min(settings.sequence(), most_positions);
+  shape.context = std::min(settings.sequence(), max_positions);
   const double affordable =
-      most_passes * measurement.pass_flops / model_cost(shape).train_flops_per_token;
+      max_passes * measurement.pass_flops / model_cost(shape).train_flops_per_token;
   shape.context =
-      std::min(shape.context, std::max(static_cast<std::int64_t>(affordable), least_positions));
+      std::min(shape.context, std::max(static_cast<std::int64_t>(affordable), min_positions));
   return shape;
 }
 
@@ -141,11 +141,11 @@ void measure_repeatedly(const RateMeasurement& measurement, const char* what,
                         const std::function<void()>& work) {
   work();  // touches all memory
   const Clock::time_point start = Clock::now();
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < max_rounds; ++round) {
     require(!stop_requested(measurement.stop), ErrorCode::interrupted,
             "the measurement of this machine was interrupted");
-    if (round >= least_rounds && elapsed_since(start) > measurement.seconds) break;
-    if (measurement.progress) measurement.progress({what, round, least_rounds});
+    if (round >= min_rounds && elapsed_since(start) > measurement.seconds) break;
+    if (measurement.progress) measurement.progress({what, round, min_rounds});
     work();
   }
 }
@@ -160,7 +160,7 @@ double typical(std::vector<double> seconds) {
 
 double measure_memory_rate(std::int64_t parameters, const RateMeasurement& measurement) {
   const ScopedThreadCount threads(measurement.threads);
-  const std::int64_t size = std::min(parameters, most_numbers);
+  const std::int64_t size = std::min(parameters, max_numbers);
   Tensor<float> arrays[4] = {Tensor<float>(Shape{size}), Tensor<float>(Shape{size}),
                              Tensor<float>(Shape{size}), Tensor<float>(Shape{size})};
   std::ranges::fill(arrays[1].span(), 1e-3F);

@@ -16,14 +16,15 @@ struct RateMeasurement {
   StopFlag stop = nullptr;
 };
 
-// Of the shape and precision that `settings` have, in a few seconds: forward and backward passes
-// over two blocks with their share of the vocabulary, and AdamW. Blocks too large to be measured in
-// that time and in a GiB are measured with fewer heads of the same size, and long sequences by
-// their beginning. Settings that leave their precision open get the one that a run here would take.
+// Measures the rates of training with the shape and precision of `settings`, in a few seconds:
+// forward and backward passes over two blocks with their share of the vocabulary, and AdamW. Blocks
+// too large for that time or for a GiB are measured with fewer heads of the same size, and only the
+// beginning of long sequences. Settings that leave their precision open get the one that a run on
+// this machine would take.
 // Throws Error{interrupted} when stopped.
 TrainingRates measure_training_rates(TrainSettings& settings, const RateMeasurement& measurement);
 
-// TrainingRates::memory alone, over arrays of so many parameters, or of as many as are affordable.
+// TrainingRates::memory alone, over arrays of `parameters`, or fewer where memory is short.
 double measure_memory_rate(std::int64_t parameters, const RateMeasurement& measurement);
 
 }  // namespace heed

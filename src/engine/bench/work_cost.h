@@ -28,7 +28,7 @@ double element_bytes(kernels::WeightFormat format);
 // if the token embedding is also the unembedding.
 double weight_bytes(const StackSpecification& config, kernels::WeightFormat format);
 
-// Of a training step of so many parameters: weights are read forward and backward and gradients
+// Bytes that a training step reads and writes: weights are read forward and backward and gradients
 // written; then the update reads parameters, gradients and two moments and writes all but the
 // gradients.
 double training_step_bytes(double parameters);

@@ -8,7 +8,7 @@
 #include "engine/bench/work_cost.h"
 #include "engine/loaded_model.h"
 #include "model/presets.h"
-#include "train/presets.h"
+#include "train/settings.h"
 
 namespace heed {
 namespace {
@@ -31,8 +31,8 @@ std::string memory_sentence(const PlanReport& report) {
   const std::string problem =
       fmt::format("Memory limits: a process needs {} and has {}",
                   scaled(real(plan.memory.total()), "B"), scaled(share, "B"));
-  if (report.least_nodes) {
-    return fmt::format("{}; {} nodes of this kind would be enough.", problem, *report.least_nodes);
+  if (report.min_nodes) {
+    return fmt::format("{}; {} nodes of this kind would be enough.", problem, *report.min_nodes);
   }
   const int stage = plan.distribution.shard;
   if (stage < 3) {
@@ -175,7 +175,7 @@ PlanReport make_plan_report(const PlanRequest& request) {
   PlanReport report{.name = name,
                     .plan = plan_scaling(settings, cluster, distribution, rates),
                     .rates = rates,
-                    .least_nodes = least_nodes(settings, cluster, distribution),
+                    .min_nodes = min_nodes(settings, cluster, distribution),
                     .sweep = sweep_nodes(settings, cluster, distribution, rates)};
   report.bill = training_bill(report.plan, tokens);
   report.limit = limit_sentence(request, report);
@@ -209,7 +209,7 @@ OrderedJson plan_report_json(const PlanReport& report) {
             {"memory", rates.memory},
             {"copies", rates.copy_rate()}}},
           {"memory", memory_json(plan)},
-          {"least_nodes", report.least_nodes ? OrderedJson(*report.least_nodes) : OrderedJson()},
+          {"least_nodes", report.min_nodes ? OrderedJson(*report.min_nodes) : OrderedJson()},
           {"step_seconds", step_json(plan.step)},
           {"alone_seconds", plan.alone_seconds},
           {"tokens_per_s", plan.tokens_per_second()},

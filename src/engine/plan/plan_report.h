@@ -23,7 +23,7 @@ struct PlanReport {
   std::string name;
   ScalingPlan plan;
   TrainingRates rates;
-  std::optional<std::int64_t> least_nodes;
+  std::optional<std::int64_t> min_nodes;
   TrainingBill bill;
   std::vector<ScalingPlan> sweep;
   std::string limit;  // a sentence: what limits, and what would help

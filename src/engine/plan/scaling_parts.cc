@@ -19,7 +19,7 @@ constexpr std::int64_t bucket_numbers = std::int64_t{1} << 20;
 // TCP): three crossings of the link instead of one.
 constexpr double eager_bytes = 1 << 16;
 // Buckets on their way at the same time, where exchanges overlap.
-constexpr double most_under_way = 8;
+constexpr double max_under_way = 8;
 // Exchanges of one number in each step: two sums and a list of times with the loss, the norm, the
 // factor of the learning rate, three about evaluations, and a request to stop (trainer.cc).
 constexpr double small_exchanges = 9;
@@ -81,7 +81,7 @@ OpenShares open_shares(const PlannedRun& run) {
   return {.exchange = embeddings + (1 - embeddings) * block, .computing = block};
 }
 
-// What passes behind `available` seconds of computing.
+// Seconds of an exchange that pass while `available` seconds of computing go on.
 double hidden_seconds(const PlannedRun& run, const PlannedExchange& exchange, double available,
                       double bytes) {
   const OpenShares open = open_shares(run);
@@ -101,7 +101,7 @@ PlannedExchange exchange(const PlannedRun& run, double bytes, double rounds) {
   const double link = to_nodes * neighbours / run.cluster.bandwidth;
   const double message = bytes / std::max(rounds, 1.0) / others;
   const double crossings = message > eager_bytes ? 3 : 1;
-  const double waits = std::ceil(rounds / (run.overlaps() ? most_under_way : 1));
+  const double waits = std::ceil(rounds / (run.overlaps() ? max_under_way : 1));
   const bool crosses = run.cluster.nodes > 1;
   return {.bytes = to_nodes,
           .transfer = std::max(link, copy_seconds(run, bytes)),
@@ -208,7 +208,7 @@ TrainSettings own_settings(const TrainSettings& settings, const Cluster& cluster
   return own;
 }
 
-// The largest run of parameters that a pass needs at once: a block, or what comes before or behind
+// The largest run of parameters that a pass needs at once: a block, or what comes before or after
 // the blocks.
 std::int64_t largest_part(const StackSpecification& model, int shard) {
   const Architecture architecture{.stacks = {model}};

@@ -10,7 +10,7 @@ constexpr double as_double(std::int64_t count) { return static_cast<double>(coun
 // Processes that compute different sequences.
 std::int64_t sequence_groups(const Cluster& cluster, const Distribution& distribution);
 
-// Of the process with most, in one forward pass.
+// Sequences of one forward pass, of the process that has most of them.
 std::int64_t own_sequences(const TrainSettings& settings, const Cluster& cluster,
                            const Distribution& distribution);
 

@@ -13,9 +13,9 @@ namespace heed {
 namespace {
 
 // Bounds above any cluster, low enough that products of counts fit in 63 bits.
-constexpr std::int64_t most_nodes = std::int64_t{1} << 24;
-constexpr std::int64_t most_processes_per_node = std::int64_t{1} << 12;
-constexpr double most_cores = 1 << 20;
+constexpr std::int64_t max_nodes = std::int64_t{1} << 24;
+constexpr std::int64_t max_processes_per_node = std::int64_t{1} << 12;
+constexpr double max_cores = 1 << 20;
 
 constexpr double good_efficiency = 0.8;
 
@@ -120,11 +120,11 @@ std::string_view plan_limit_name(PlanLimit limit) {
 }
 
 void Cluster::validate() const {
-  require_count(nodes, most_nodes, "nodes");
-  require_count(processes_per_node, most_processes_per_node, "processes on a node");
+  require_count(nodes, max_nodes, "nodes");
+  require_count(processes_per_node, max_processes_per_node, "processes on a node");
   require_above_zero(cores_per_node, "a node's cores");
-  require(cores_per_node <= most_cores, ErrorCode::invalid_argument,
-          "a node's cores must be at most {}, not {}", most_cores, cores_per_node);
+  require(cores_per_node <= max_cores, ErrorCode::invalid_argument,
+          "a node's cores must be at most {}, not {}", max_cores, cores_per_node);
   require_above_zero(bandwidth, "the bandwidth of links");
   require_not_below_zero(latency, "the latency of links");
   require_not_below_zero(memory_per_node, "the memory of a node");
@@ -172,8 +172,8 @@ ScalingPlan plan_scaling(const TrainSettings& settings, const Cluster& cluster,
   return plan;
 }
 
-std::optional<std::int64_t> least_nodes(const TrainSettings& settings, const Cluster& cluster,
-                                        const Distribution& distribution) {
+std::optional<std::int64_t> min_nodes(const TrainSettings& settings, const Cluster& cluster,
+                                      const Distribution& distribution) {
   if (cluster.memory_per_node == 0) return std::nullopt;
   const std::int64_t ring = distribution.sequence_parallel;
   const std::int64_t most = sequences_per_step(settings) * ring / cluster.processes_per_node;

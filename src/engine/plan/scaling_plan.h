@@ -55,7 +55,7 @@ struct TrainingRates {
 
 // How processes share a run.
 struct Distribution {
-  // Of what each process keeps a part: moments (1), gradients too (2), parameters too (3): the
+  // What each process keeps only a part of: moments (1), gradients too (2), parameters too (3). The
   // stages of ZeRO (Rajbhandari et al. 2020).
   int shard = 1;
   enum class Wire { f32, bf16 } wire = Wire::f32;  // numbers on the links
@@ -148,15 +148,15 @@ ScalingPlan plan_scaling(const TrainSettings& settings, const Cluster& cluster,
 
 // The fewest nodes of the cluster's kind whose memory suffices; nothing where that is not known or
 // no number of nodes does.
-std::optional<std::int64_t> least_nodes(const TrainSettings& settings, const Cluster& cluster,
-                                        const Distribution& distribution);
+std::optional<std::int64_t> min_nodes(const TrainSettings& settings, const Cluster& cluster,
+                                      const Distribution& distribution);
 
 // Plans for 1, 2, 4, … nodes to beyond the cluster's, as far as there are sequences for them, and
 // for the cluster's number.
 std::vector<ScalingPlan> sweep_nodes(const TrainSettings& settings, const Cluster& cluster,
                                      const Distribution& distribution, const TrainingRates& rates);
 
-// What training on so many tokens takes.
+// What training on a number of tokens takes.
 struct TrainingBill {
   double tokens = 0;
   double steps = 0;

@@ -120,15 +120,15 @@ double Derivation::sum() const {
   return total;
 }
 
-OrderedJson derivation_json(Derivation derivation, std::size_t most) {
+OrderedJson derivation_json(Derivation derivation, std::size_t max_terms) {
   std::vector<DerivationTerm>& terms = derivation.terms;
   const std::size_t count = terms.size();
   std::ranges::stable_sort(terms, [](const DerivationTerm& a, const DerivationTerm& b) {
     return std::abs(a.value) > std::abs(b.value);
   });
   double rest = 0;
-  for (std::size_t i = std::min(most, count); i < count; ++i) rest += terms[i].value;
-  terms.resize(std::min(most, count));
+  for (std::size_t i = std::min(max_terms, count); i < count; ++i) rest += terms[i].value;
+  terms.resize(std::min(max_terms, count));
   OrderedJson rows = OrderedJson::array();
   for (const DerivationTerm& term : terms) {
     rows.push_back({{"label", term.label},

@@ -51,7 +51,7 @@ struct DerivedPass {
 // Throws Error{invalid_argument} for a point, layer, head, position or index that does not exist.
 Derivation derive(const DerivedPass& from, const PointElement& element);
 
-// With the `most` terms of largest magnitude, and the sum of the others.
-OrderedJson derivation_json(Derivation derivation, std::size_t most);
+// With the `max_terms` of largest magnitude, and the sum of the others.
+OrderedJson derivation_json(Derivation derivation, std::size_t max_terms);
 
 }  // namespace heed

@@ -6,11 +6,17 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "tensor/view.h"
 
 namespace heed {
+
+// The header of a .npy file, version 1.0 (NumPy Enhancement Proposal 1) for elements in C order,
+// such as "<f4": magic, length of the description, and the description, padded with spaces so that
+// the elements start at a multiple of 64 bytes.
+std::string npy_header(std::string_view element_type, std::span<const std::int64_t> shape);
 
 // Borrows contiguous elements, which must outlive the writing of the file.
 struct NamedArray {

@@ -1,20 +1,81 @@
+// A file of finished cells, from which an interrupted patching sweep resumes.
 #include "microscope/patch/patch.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "kernels/kernels.h"
+#include "microscope/explain/logit_gradients.h"
 #include "microscope/patch/patch_cells.h"
-#include "microscope/patch/patch_estimate.h"
-#include "microscope/patch/patch_file.h"
-#include "microscope/patch/patch_grid.h"
-#include "microscope/patch/patch_passes.h"
 #include "microscope/traces/point_names.h"
 #include "model/input_checks.h"
 
 namespace heed {
 namespace {
+
+class PatchFile {
+ public:
+  // `key` identifies everything that the cells depend on. With an empty path nothing is written.
+  PatchFile(std::filesystem::path path, std::string key);
+
+  // Fills the values stored in the file and returns their number. Throws Error{conflict} if they
+  // belong to another key and Error{corrupt_data} for a damaged file.
+  std::int64_t read(std::vector<double>& values) const;
+
+  // Replaces the file atomically; values that are NaN are not stored.
+  void write(const std::vector<double>& values) const;
+
+ private:
+  std::filesystem::path path_;
+  std::string key_;
+};
+
+PatchFile::PatchFile(std::filesystem::path path, std::string key)
+    : path_(std::move(path)), key_(std::move(key)) {}
+
+std::int64_t PatchFile::read(std::vector<double>& values) const {
+  if (path_.empty() || !std::filesystem::exists(path_)) return 0;
+  const Json document = parse_json(read_text_file(path_), path_.string());
+  const bool is_ours = document.is_object() && document.contains("patch") &&
+                       document["patch"].is_string() && document.contains("cells") &&
+                       document["cells"].is_array();
+  require(is_ours, ErrorCode::corrupt_data, "{} does not hold the cells of a patching sweep",
+          path_.string());
+  require(document["patch"] == key_ && document["cells"].size() == values.size(),
+          ErrorCode::conflict,
+          "{} holds the cells of another patching sweep; remove it or name another file",
+          path_.string());
+  std::int64_t known = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Json& cell = document["cells"][i];
+    require(cell.is_number() || cell.is_null(), ErrorCode::corrupt_data,
+            "cell {} of {} is neither a number nor null", i, path_.string());
+    if (cell.is_null()) continue;
+    values[i] = cell.get<double>();
+    ++known;
+  }
+  return known;
+}
+
+void PatchFile::write(const std::vector<double>& values) const {
+  if (path_.empty()) return;
+  OrderedJson cells = OrderedJson::array();
+  for (const double value : values) {
+    cells.push_back(std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr));
+  }
+  write_text_file(path_, OrderedJson{{"patch", key_}, {"cells", std::move(cells)}}.dump() + "\n");
+}
 
 void check_token(const Transformer& gpt, std::int32_t token, const char* what) {
   require(token >= 0 && token < gpt.specification().vocabulary_size, ErrorCode::invalid_argument,
@@ -153,7 +214,7 @@ PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
             "interrupted after {} of {} cells{}", finished, result.cells,
             request.results.empty() ? "" : "; repeat the call to resume");
   };
-  const std::int64_t most_rows = request.memory / Variants::bytes_per_row(gpt.specification());
+  const std::int64_t max_rows = request.memory / Variants::bytes_per_row(gpt.specification());
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
     // Unknown cells, as many as fit the memory limit.
@@ -167,7 +228,7 @@ PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
         continue;
       }
       const std::int64_t own_rows = positions - runs.first_position(cell);
-      if (!together.empty() && rows + own_rows > most_rows) break;
+      if (!together.empty() && rows + own_rows > max_rows) break;
       together.push_back(cell);
       rows += own_rows;
     }
@@ -180,6 +241,112 @@ PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
     file.write(result.values);
   }
   report(done);
+  return result;
+}
+
+namespace {
+
+using enum PatchColumns;
+
+// In the order of PatchGrid.
+constexpr std::array<PatchGridKind, 17> kinds{{
+    {"resid_pre", PointKind::residual_pre, positions},
+    {"resid_mid", PointKind::residual_mid, positions},
+    {"attn_out", PointKind::attention_out, positions},
+    {"mlp_out", PointKind::feed_forward_out, positions},
+    {"attn_head_out", PointKind::mixed_values, heads},
+    {"attn_head_q", PointKind::query, heads},
+    {"attn_head_k", PointKind::key, heads},
+    {"attn_head_v", PointKind::value, heads},
+    {"attn_head_pattern", PointKind::pattern, heads},
+    {"attn_head_out_by_pos", PointKind::mixed_values, heads_by_position},
+    {"attn_head_q_by_pos", PointKind::query, heads_by_position},
+    {"attn_head_k_by_pos", PointKind::key, heads_by_position},
+    {"attn_head_v_by_pos", PointKind::value, heads_by_position},
+    {"attn_head_pattern_by_pos", PointKind::pattern, heads_by_position},
+    {"edge", PointKind::pattern, keys},
+    {"edge_cut", PointKind::pattern, keys},
+    {"edge_cut_renormalised", PointKind::pattern, keys},
+}};
+
+}  // namespace
+
+const PatchGridKind& patch_grid_kind(PatchGrid grid) {
+  return kinds.at(static_cast<std::size_t>(grid));
+}
+
+std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind& kind) {
+  const bool is_shared = kind.point == PointKind::key || kind.point == PointKind::value;
+  return is_shared ? config.key_value_heads() : config.heads();
+}
+
+std::vector<std::string> patched_head_names(const StackSpecification& config,
+                                            const PatchGridKind& kind) {
+  const std::int64_t count = patched_heads(config, kind), group = config.heads() / count;
+  std::vector<std::string> names;
+  for (std::int64_t head = 0; head < count; ++head) {
+    const std::int64_t first = head * group;
+    names.push_back(group == 1 ? fmt::format("H{}", head)
+                               : fmt::format("H{}-{}", first, first + group - 1));
+  }
+  return names;
+}
+
+const char* patch_grid_name(PatchGrid grid) { return patch_grid_kind(grid).name; }
+
+std::vector<std::string> patch_grid_names() {
+  std::vector<std::string> names;
+  for (const PatchGridKind& kind : kinds) names.emplace_back(kind.name);
+  return names;
+}
+
+PatchGrid patch_grid_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (name == kinds[i].name) return static_cast<PatchGrid>(i);
+  }
+  fail(ErrorCode::invalid_argument, "there is no patching grid '{}'; did you mean '{}'?", name,
+       fmt::join(nearest_names(name, patch_grid_names(), 3), "', '"));
+}
+
+PatchResult estimate_sweep(const Transformer& gpt, const PatchRequest& request) {
+  require_predicts_next(gpt.specification(), "patching");
+  require_sums_to_logits(gpt.specification(), "patching");
+  const StackSpecification& config = gpt.specification();
+  const PatchGridKind& kind = patch_grid_kind(request.grid);
+  std::vector<Point> points;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    points.push_back({kind.point, layer});
+  const AttributionPatching found =
+      estimate_patching(gpt, request.clean, request.corrupted,
+                        {.question = {request.metric.answer, request.metric.wrong}}, points);
+
+  const auto positions = std::ssize(request.clean);
+  const std::int64_t heads = patched_heads(config, kind);
+  PatchResult result{.grid = request.grid,
+                     .rows = config.layers,
+                     .clean = found.clean_metric,
+                     .corrupted = found.corrupted_metric};
+  const bool by_position = kind.columns == PatchColumns::heads_by_position;
+  result.columns = kind.columns == PatchColumns::positions ? positions
+                   : by_position                           ? heads * positions
+                                                           : heads;
+  result.cells = result.rows * result.columns;
+  result.values.assign(static_cast<std::size_t>(result.cells), found.corrupted_metric);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const View<const float> effects = found.effects[static_cast<std::size_t>(layer)].view()[0];
+    double* const row = result.values.data() + layer * result.columns;
+    for (std::int64_t t = 0; t < positions; ++t) {
+      if (kind.columns == PatchColumns::positions) {
+        row[t] += effects(t);
+        continue;
+      }
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const float effect = kind.point == PointKind::pattern ? effects(head, t) : effects(t, head);
+        row[by_position ? head * positions + t : head] += effect;
+      }
+    }
+  }
+  if (request.progress) request.progress(result.cells, result.cells);
   return result;
 }
 

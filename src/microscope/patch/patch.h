@@ -3,8 +3,12 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "heed/patch.h"
+#include "model/architecture.h"
+#include "model/probe.h"
 #include "model/transformer.h"
 
 namespace heed {
@@ -16,5 +20,34 @@ double patch_metric(const PatchMetric& metric, std::span<const float> logits,
 // As in heed/patch.h. Layers and positions before a patch are computed once for all cells, and the
 // cells of a layer share the forward passes after it.
 PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request);
+
+// What the columns of a grid are.
+enum class PatchColumns {
+  positions,
+  heads,
+  heads_by_position,  // head by head
+  keys,               // of one head, whose queries are the rows
+};
+
+struct PatchGridKind {
+  const char* name;  // TransformerLens's
+  PointKind point;   // patched by a cell; for edges, changed by it
+  PatchColumns columns;
+
+  bool is_edge() const { return columns == PatchColumns::keys; }
+};
+
+const PatchGridKind& patch_grid_kind(PatchGrid grid);
+
+// The number of heads in a grid: of queries, or of keys and values.
+std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind& kind);
+
+// Their names: "H0", "H1", …; a key/value head is named after those that read it: "H0-3".
+std::vector<std::string> patched_head_names(const StackSpecification& config,
+                                            const PatchGridKind& kind);
+
+// The first-order estimate, from gradients, of a validated request: a cell's value is the metric
+// of the corrupted prompt plus the effect from estimate_patching().
+PatchResult estimate_sweep(const Transformer& gpt, const PatchRequest& request);
 
 }  // namespace heed

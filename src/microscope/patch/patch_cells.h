@@ -1,10 +1,11 @@
 // Computes the patched logits of the cells of a grid.
 #pragma once
 
+#include <map>
 #include <vector>
 
+#include "microscope/intervene/intervention.h"
 #include "microscope/patch/patch.h"
-#include "microscope/patch/patch_grid.h"
 #include "model/variants.h"
 
 namespace heed {
@@ -21,7 +22,7 @@ struct PatchCell {
 // All cells of a grid, grouped by layer.
 std::vector<PatchCell> patch_cells(const StackSpecification& config, const PatchRequest& request);
 
-// What computes cells.
+// Computes the logits of cells.
 class CellRuns {
  public:
   virtual ~CellRuns() = default;
@@ -30,7 +31,7 @@ class CellRuns {
   virtual std::span<const float> clean_logits() const = 0;
   virtual std::span<const float> corrupted_logits() const = 0;
 
-  // The first position that a cell changes: none before the first that differs in the prompts.
+  // The first position that a cell changes.
   virtual std::int64_t first_position(const PatchCell& cell) const = 0;
   // Whether a cell patches what is the same in both prompts, or what no prediction reads.
   virtual bool changes_nothing(const PatchCell& cell) const = 0;
@@ -39,7 +40,7 @@ class CellRuns {
   virtual Tensor<float> run(std::span<const PatchCell> cells) = 0;
 };
 
-// Computes what cells change alone.
+// Computes only what cells change.
 class PatchRuns final : public CellRuns {
  public:
   // Runs the model on both prompts and keeps all activations. Logits are those of the `predicted`
@@ -74,6 +75,36 @@ class PatchRuns final : public CellRuns {
   std::int64_t first_difference_;
   StackActivations clean_;
   StackActivations corrupted_;
+  Tensor<float> clean_logits_;
+  Tensor<float> corrupted_logits_;
+};
+
+// Computes cells by whole passes: of a model that hooks or edits change, which see every row.
+class PatchPasses final : public CellRuns {
+ public:
+  // Runs the model on both prompts.
+  PatchPasses(const Transformer& gpt, const PatchRequest& request,
+              std::vector<std::int32_t> predicted);
+
+  std::span<const float> clean_logits() const override { return clean_logits_.span(); }
+  std::span<const float> corrupted_logits() const override { return corrupted_logits_.span(); }
+  std::int64_t first_position(const PatchCell&) const override { return 0; }
+  bool changes_nothing(const PatchCell&) const override { return false; }
+  Tensor<float> run(std::span<const PatchCell> cells) override;
+
+ private:
+  Tensor<float> logits_of(const std::vector<std::int32_t>& tokens, Editor* editor) const;
+  // The values of the point in a layer in the clean prompt, computed once.
+  const ReplaceWith& clean_values(std::int64_t layer);
+  Change change_of(const PatchCell& cell);
+
+  const Transformer& gpt_;
+  const PatchRequest& request_;
+  std::vector<std::int32_t> predicted_;
+  PatchGridKind kind_;
+  std::map<std::int64_t, ReplaceWith> clean_;  // by layer
+  Tensor<float> corrupted_pattern_;            // (1, H, T, T), for edges
+  StackActivations activations_;
   Tensor<float> clean_logits_;
   Tensor<float> corrupted_logits_;
 };

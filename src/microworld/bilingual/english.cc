@@ -48,14 +48,14 @@ bool is_simple(const Clause& clause) {
 
 bool is_copula(const Clause& clause) { return clause.predicate != Predicate::verb; }
 
-bool is_cannot(const Clause& clause, bool inverted) {
-  return clause.modal != nullptr && clause.modal->english == "can" && clause.negated && !inverted &&
-         clause.tense == Tense::present;
+bool is_cannot(const Clause& clause, WordOrder order) {
+  return clause.modal != nullptr && clause.modal->english == "can" && clause.negated &&
+         order == WordOrder::plain && clause.tense == Tense::present;
 }
 
 // "do", "does", "did" in questions and negations.
-bool takes_do(const Clause& clause, bool inverted) {
-  if (!clause.negated && !inverted) return false;
+bool takes_do(const Clause& clause, WordOrder order) {
+  if (!clause.negated && order == WordOrder::plain) return false;
   if (clause.modal != nullptr) return !clause.modal->auxiliary;
   return is_simple(clause) && !is_copula(clause);
 }
@@ -89,7 +89,7 @@ Adverbial EnglishTeller::write_phrase(const Phrase& phrase) {
     adverbial.concepts[i] = next_concept();
   for (std::string_view word : split_words(phrase.english)) {
     const auto number = static_cast<std::size_t>(word.back() - '0');
-    write_words(before_slash(word), adverbial.concepts[number], true);
+    write_words(before_slash(word), adverbial.concepts[number], WordKind::content);
   }
   return adverbial;
 }
@@ -136,7 +136,7 @@ void EnglishTeller::tell_existence() {
   const NounPlace place{.classes = located, .object = true, .may_deny = true, .indefinite = true};
   clause.subject = begin_noun_phrase(place);
   write_words(form_of_be(english_person(clause.subject), clause.tense == Tense::past),
-              clause.verb_concept, true);
+              clause.verb_concept, WordKind::content);
   finish_noun_phrase(clause.subject, place);
   clause.place =
       tell_place(grammar_.relations, clause.subject.noun->classes & located, ~Classes{0}, false);
@@ -161,7 +161,8 @@ void EnglishTeller::tell_reported() {
   const bool whether = writer_.chance(0.2);
   sentence_.main = tell_clause({.clauses = true, .whether = whether});
   sentence_.conjunction = whether ? Conjunction::whether : Conjunction::that;
-  write_words(whether ? "whether" : "that", sentence_.conjunction_concept, whether);
+  write_words(whether ? "whether" : "that", sentence_.conjunction_concept,
+              whether ? WordKind::content : WordKind::function);
   second_clause_ = true;
   sentence_.second.push_back(
       tell_second({.tenses = tenses_beside(sentence_.main.tense)}, weather_share));
@@ -187,7 +188,7 @@ void EnglishTeller::tell_joined() {
   };
   if (sentence_.second_first) {
     const Joint& joint = choose_joint(true);
-    write_words(joint.word, sentence_.conjunction_concept, true);
+    write_words(joint.word, sentence_.conjunction_concept, WordKind::content);
     const unsigned tenses = tense_bit(Tense::present) | (joint.past ? tense_bit(Tense::past) : 0U);
     sentence_.second.push_back(
         tell_second({.tenses = tenses, .simple = true, .affirmative = joint.affirmative},
@@ -201,7 +202,7 @@ void EnglishTeller::tell_joined() {
     if (joint.conjunction == Conjunction::also || joint.conjunction == Conjunction::but) {
       write_words(",", sentence_.comma_concept);
     }
-    write_words(joint.word, sentence_.conjunction_concept, true);
+    write_words(joint.word, sentence_.conjunction_concept, WordKind::content);
     second_clause_ = true;
     sentence_.second.push_back(tell_second({.tenses = tenses_beside(sentence_.main.tense),
                                             .simple = joint.simple,
@@ -226,24 +227,24 @@ Clause EnglishTeller::tell_weather(const ClausePlace& place) {
   clause.subject.head_concept = next_concept();
   clause.subject.referent = sentence_.referents.size();
   sentence_.referents.push_back({});
-  write_words("it", clause.subject.head_concept, true);
+  write_words("it", clause.subject.head_concept, WordKind::content);
   const bool past = (place.tenses & tense_bit(Tense::present)) == 0 ||
                     ((place.tenses & tense_bit(Tense::past)) != 0 && writer_.chance(0.4));
   clause.tense = past ? Tense::past : Tense::present;
   clause.progressive = !past && !place.simple && writer_.chance(0.4);
   clause.negated = writer_.chance(grammar_.likelihoods.negation);
-  write_auxiliary(clause, false);
-  write_after_auxiliary(clause, false);
+  write_auxiliary(clause, WordOrder::plain);
+  write_after_auxiliary(clause, WordOrder::plain);
   std::vector<const Verb*> verbs;
   std::vector<std::string> texts;
   for (const Verb& verb : grammar_.verbs) {
     if (verb.frame != Frame::impersonal) continue;
     verbs.push_back(&verb);
-    texts.push_back(verb_text(verb, clause, false));
+    texts.push_back(verb_text(verb, clause, WordOrder::plain));
   }
   const std::size_t option = writer_.choose_text(texts);
   clause.verb = verbs[option];
-  write_words(texts[option], clause.verb_concept, true);
+  write_words(texts[option], clause.verb_concept, WordKind::content);
   return clause;
 }
 
@@ -251,11 +252,11 @@ Sentence tell_english(SentenceWriter& writer, const Grammar& grammar) {
   return EnglishTeller(writer, grammar).tell();
 }
 
-bool EnglishTeller::has_auxiliary(const Clause& clause, bool inverted) const {
-  return !is_simple(clause) || is_copula(clause) || takes_do(clause, inverted);
+bool EnglishTeller::has_auxiliary(const Clause& clause, WordOrder order) const {
+  return !is_simple(clause) || is_copula(clause) || takes_do(clause, order);
 }
 
-void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
+void EnglishTeller::write_auxiliary(Clause& clause, WordOrder order) {
   const EnglishPerson person = english_person(clause.subject);
   const bool third = person == EnglishPerson::third_singular;
   const bool past = clause.tense == Tense::past;
@@ -265,10 +266,10 @@ void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
                    .sure = {},
                    .possible = {clause.verb_concept, clause.auxiliary_concept}});
   };
-  if (takes_do(clause, inverted)) {
+  if (takes_do(clause, order)) {
     write_helper(past ? "did" : third ? "does" : "do");
   } else if (clause.modal != nullptr) {
-    if (is_cannot(clause, inverted)) {
+    if (is_cannot(clause, order)) {
       writer_.write({.text = "cannot",
                      .sure = {clause.auxiliary_concept, clause.negation_concept},
                      .content = true});
@@ -279,7 +280,7 @@ void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
                                   : third || modal.auxiliary ? modal.english
                                                              : modal.english_plain;
     const std::vector<std::string_view> words = split_words(text);
-    write_words(words[0], clause.auxiliary_concept, true);
+    write_words(words[0], clause.auxiliary_concept, WordKind::content);
     if (words.size() > 1) write_helper(words[1]);
   } else if (clause.progressive) {
     write_helper(form_of_be(person, past));
@@ -289,24 +290,24 @@ void EnglishTeller::write_auxiliary(Clause& clause, bool inverted) {
     writer_.write(
         {.text = "will", .sure = {clause.auxiliary_concept}, .possible = {clause.verb_concept}});
   } else if (is_copula(clause)) {
-    write_words(form_of_be(person, past), clause.verb_concept, true);
+    write_words(form_of_be(person, past), clause.verb_concept, WordKind::content);
   }
 }
 
 // What stands after the auxiliary, and in a question after the subject.
-void EnglishTeller::write_after_auxiliary(Clause& clause, bool inverted) {
-  if (clause.negated && !is_cannot(clause, inverted)) {
-    write_words("not", clause.negation_concept, true);
+void EnglishTeller::write_after_auxiliary(Clause& clause, WordOrder order) {
+  if (clause.negated && !is_cannot(clause, order)) {
+    write_words("not", clause.negation_concept, WordKind::content);
   }
-  if (clause.modal != nullptr && takes_do(clause, inverted)) {
+  if (clause.modal != nullptr && takes_do(clause, order)) {
     const std::vector<std::string_view> words = split_words(clause.modal->english_plain);
-    write_words(words[0], clause.auxiliary_concept, true);
+    write_words(words[0], clause.auxiliary_concept, WordKind::content);
     writer_.write({.text = std::string(words[1]),
                    .sure = {},
                    .possible = {clause.verb_concept, clause.auxiliary_concept}});
   }
   if (is_copula(clause) && clause.tense == Tense::future) {
-    write_words("be", clause.verb_concept, true);
+    write_words("be", clause.verb_concept, WordKind::content);
   }
 }
 
@@ -345,10 +346,11 @@ bool EnglishTeller::verb_fits(const Verb& verb, const Clause& clause, const Clau
   }
 }
 
-std::string EnglishTeller::verb_text(const Verb& verb, const Clause& clause, bool inverted) const {
+std::string EnglishTeller::verb_text(const Verb& verb, const Clause& clause,
+                                     WordOrder order) const {
   std::string text;
   const bool third = english_person(clause.subject) == EnglishPerson::third_singular;
-  if (clause.modal != nullptr || clause.tense == Tense::future || takes_do(clause, inverted)) {
+  if (clause.modal != nullptr || clause.tense == Tense::future || takes_do(clause, order)) {
     text = verb.english;
   } else if (clause.progressive) {
     text = verb.gerund;
@@ -363,18 +365,18 @@ std::string EnglishTeller::verb_text(const Verb& verb, const Clause& clause, boo
 }
 
 void EnglishTeller::choose_verb(Clause& clause, const ClausePlace& place, Classes subject,
-                                bool inverted) {
+                                WordOrder order) {
   std::vector<const Verb*> verbs;
   std::vector<std::string> texts;
   for (const Verb& verb : grammar_.verbs) {
     if (!verb_fits(verb, clause, place, subject)) continue;
     verbs.push_back(&verb);
-    texts.push_back(verb_text(verb, clause, inverted));
+    texts.push_back(verb_text(verb, clause, order));
   }
   check(!verbs.empty(), "the form of a clause has a verb");
   const std::size_t option = writer_.choose_text(texts);
   clause.verb = verbs[option];
-  write_words(texts[option], clause.verb_concept, true);
+  write_words(texts[option], clause.verb_concept, WordKind::content);
 }
 
 std::string third_person(std::string_view base) {

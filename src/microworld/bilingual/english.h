@@ -16,6 +16,12 @@ namespace heed::microworld::bilingual {
 // Writes the sentence with the writer and returns its meaning.
 Sentence tell_english(SentenceWriter& writer, const Grammar& grammar);
 
+// Whether words mean something by themselves.
+enum class WordKind { function, content };
+
+// Whether the auxiliary stands before the subject, as in questions.
+enum class WordOrder { plain, inverted };
+
 // Noun phrases stand where sentences ask for them; where decides what they may be.
 struct NounPlace {
   Classes classes = 0;                     // of the noun
@@ -94,9 +100,9 @@ class EnglishTeller {
   // english_clause.cc
   Clause tell_clause(const ClausePlace& place);
   Clause start_clause(Asked asked);
-  void tell_subject(Clause& clause, const ClausePlace& place, bool inverted, bool asks);
+  void tell_subject(Clause& clause, const ClausePlace& place, WordOrder order, bool asks);
   Clause tell_relative(const NounPhrase& head, Concept& pronoun);
-  void tell_rest(Clause& clause, const ClausePlace& place, bool inverted);
+  void tell_rest(Clause& clause, const ClausePlace& place, WordOrder order);
   void choose_actor(NounPlace& subject);
   void tell_after_copula(Clause& clause);
   void tell_complements(Clause& clause, const ClausePlace& place);
@@ -104,13 +110,13 @@ class EnglishTeller {
   bool question_word(Clause& clause, const ClausePlace& place);
 
   // english_verbs.cc
-  bool has_auxiliary(const Clause& clause, bool inverted) const;
-  void write_auxiliary(Clause& clause, bool inverted);
-  void write_after_auxiliary(Clause& clause, bool inverted);
+  bool has_auxiliary(const Clause& clause, WordOrder order) const;
+  void write_auxiliary(Clause& clause, WordOrder order);
+  void write_after_auxiliary(Clause& clause, WordOrder order);
   bool verb_fits(const Verb& verb, const Clause& clause, const ClausePlace& place,
                  Classes subject) const;
-  std::string verb_text(const Verb& verb, const Clause& clause, bool inverted) const;
-  void choose_verb(Clause& clause, const ClausePlace& place, Classes subject, bool inverted);
+  std::string verb_text(const Verb& verb, const Clause& clause, WordOrder order) const;
+  void choose_verb(Clause& clause, const ClausePlace& place, Classes subject, WordOrder order);
 
   // english_nouns.cc
   NounPhrase begin_noun_phrase(const NounPlace& place);
@@ -126,7 +132,8 @@ class EnglishTeller {
   Classes classes_of(const NounPhrase& phrase) const;
 
   // Writes all words of the text with one concept.
-  void write_words(std::string_view text, Concept concept_of_words, bool content = false);
+  void write_words(std::string_view text, Concept concept_of_words,
+                   WordKind kind = WordKind::function);
   Adverbial tell_phrase(std::span<const Phrase> phrases);
   Adverbial write_phrase(const Phrase& phrase);
   Concept next_concept() { return ++concepts_; }

@@ -11,6 +11,12 @@
 namespace heed::microworld::bilingual {
 namespace {
 
+// Questions put the auxiliary before the subject, but for those that ask for the subject itself.
+WordOrder word_order(Asked asked) {
+  return asked == Asked::nothing || asked == Asked::subject ? WordOrder::plain
+                                                            : WordOrder::inverted;
+}
+
 constexpr Classes anything = ~Classes{0};
 
 Classes classes_of_subjects(std::span<const Adjective> adjectives, bool compared) {
@@ -36,17 +42,19 @@ bool EnglishTeller::question_word(Clause& clause, const ClausePlace& place) {
       asked.head_concept = next_concept();
       const std::array<std::string, 2> words = {"what", "who"};
       asked.personal = writer_.choose_text(words) == 1;
-      write_words(words[asked.personal ? 1 : 0], asked.head_concept, true);
+      write_words(words[asked.personal ? 1 : 0], asked.head_concept, WordKind::content);
       if (place.asked == Asked::subject) clause.subject = asked;
       if (place.asked == Asked::object) clause.object = asked;
       return true;
     }
     case Asked::place:
-    case Asked::direction: write_words("where", clause.question_concept, true); return true;
-    case Asked::time: write_words("when", clause.question_concept, true); return true;
+    case Asked::direction:
+      write_words("where", clause.question_concept, WordKind::content);
+      return true;
+    case Asked::time: write_words("when", clause.question_concept, WordKind::content); return true;
     case Asked::reason: break;
   }
-  write_words("why", clause.question_concept, true);
+  write_words("why", clause.question_concept, WordKind::content);
   return true;
 }
 
@@ -76,11 +84,11 @@ Clause EnglishTeller::tell_clause(const ClausePlace& wanted) {
     place.tenses &= time.tenses;
   }
   const bool asks = question_word(clause, place);
-  const bool inverted = place.asked != Asked::nothing && place.asked != Asked::subject;
+  const WordOrder order = word_order(place.asked);
   if (place.asked == Asked::object)
     place.object = clause.object->personal ? classes::person : classes::thing | classes::food;
-  tell_subject(clause, place, inverted, asks);
-  tell_rest(clause, place, inverted);
+  tell_subject(clause, place, order, asks);
+  tell_rest(clause, place, order);
   return clause;
 }
 
@@ -99,7 +107,7 @@ void EnglishTeller::choose_actor(NounPlace& subject) {
 }
 
 // The subject and, after it or around it, the auxiliary.
-void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool inverted,
+void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, WordOrder order,
                                  bool asks) {
   const auto of_verbs = [&] {
     Classes all = 0;
@@ -116,7 +124,7 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool 
   const auto of_adjectives = [&](bool compared) {
     return classes_of_subjects(grammar_.adjectives, compared);
   };
-  if (inverted) {
+  if (order == WordOrder::inverted) {
     choose_predicate(clause, place, anything);
     choose_form(clause, place, !asks || place.asked == Asked::reason);
     NounPlace subject{.negated = clause.negated};
@@ -130,10 +138,10 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool 
     }
     choose_actor(subject);
     clause.subject = begin_noun_phrase(subject);
-    write_auxiliary(clause, true);
+    write_auxiliary(clause, WordOrder::inverted);
     finish_noun_phrase(clause.subject, subject);
     remember(clause.subject);
-    write_after_auxiliary(clause, true);
+    write_after_auxiliary(clause, WordOrder::inverted);
     return;
   }
   if (place.asked != Asked::subject) {
@@ -146,18 +154,18 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, bool 
   }
   choose_predicate(clause, place, classes_of(clause.subject));
   choose_form(clause, place, place.asked == Asked::nothing);
-  write_auxiliary(clause, false);
-  write_after_auxiliary(clause, false);
+  write_auxiliary(clause, WordOrder::plain);
+  write_after_auxiliary(clause, WordOrder::plain);
 }
 
-void EnglishTeller::tell_rest(Clause& clause, const ClausePlace& place, bool inverted) {
+void EnglishTeller::tell_rest(Clause& clause, const ClausePlace& place, WordOrder order) {
   if (clause.predicate != Predicate::verb) return tell_after_copula(clause);
-  if (!has_auxiliary(clause, inverted) && !place.bare && !place.clauses &&
+  if (!has_auxiliary(clause, order) && !place.bare && !place.clauses &&
       place.asked == Asked::nothing && !grammar_.frequencies.empty() &&
       writer_.chance(grammar_.likelihoods.frequency)) {
     clause.frequency = tell_phrase(grammar_.frequencies);
   }
-  choose_verb(clause, place, classes_of(clause.subject), inverted);
+  choose_verb(clause, place, classes_of(clause.subject), order);
   if (place.clauses) return;
   tell_complements(clause, place);
   tell_adjuncts(clause, place);
@@ -185,27 +193,27 @@ Clause EnglishTeller::tell_relative(const NounPhrase& head, Concept& pronoun) {
   pronoun = next_concept();
   if (clause.gap == Gap::place) {
     place.object = noun;
-    write_words("in", clause.preposition_concept, true);
-    write_words("which", pronoun, true);
+    write_words("in", clause.preposition_concept, WordKind::content);
+    write_words("which", pronoun, WordKind::content);
   } else if (clause.gap == Gap::object) {
     place.object = noun;
-    write_words("that", pronoun, true);
+    write_words("that", pronoun, WordKind::content);
   } else {
     const std::array<std::string, 2> words = {"that", "which"};
     const bool personal = (noun & classes::person) != 0;
-    write_words(personal ? "who" : words[writer_.choose_text(words)], pronoun, true);
+    write_words(personal ? "who" : words[writer_.choose_text(words)], pronoun, WordKind::content);
     clause.subject.noun = head.noun;
     clause.subject.number = head.number;
     clause.subject.referent = head.referent;
     choose_predicate(clause, place, noun);
     choose_form(clause, place, true);
-    write_auxiliary(clause, false);
-    write_after_auxiliary(clause, false);
-    tell_rest(clause, place, false);
+    write_auxiliary(clause, WordOrder::plain);
+    write_after_auxiliary(clause, WordOrder::plain);
+    tell_rest(clause, place, WordOrder::plain);
     return clause;
   }
-  tell_subject(clause, place, false, false);
-  tell_rest(clause, place, false);
+  tell_subject(clause, place, WordOrder::plain, false);
+  tell_rest(clause, place, WordOrder::plain);
   return clause;
 }
 
@@ -232,7 +240,7 @@ void EnglishTeller::tell_after_copula(Clause& clause) {
     writer_.write({.text = std::string(indefinite_article(noun)),
                    .sure = {},
                    .possible = {profession.head_concept}});
-    write_words(noun, profession.head_concept, true);
+    write_words(noun, profession.head_concept, WordKind::content);
     clause.object = profession;
     return;
   }
@@ -245,9 +253,9 @@ void EnglishTeller::tell_after_copula(Clause& clause) {
   }
   const std::size_t option = writer_.choose_text(texts);
   clause.adjective = adjectives[option];
-  write_words(texts[option], clause.adjective_concept, true);
+  write_words(texts[option], clause.adjective_concept, WordKind::content);
   if (compared) {
-    write_words("than", clause.standard_concept, true);
+    write_words("than", clause.standard_concept, WordKind::content);
     clause.standard = tell_noun_phrase({.classes = clause.adjective->classes & subject,
                                         .object = true,
                                         .plain = true,
@@ -277,7 +285,8 @@ void EnglishTeller::tell_complements(Clause& clause, const ClausePlace& place) {
     case Frame::transitive:
       if (!verb.preposition.empty()) {
         const bool told = !verb.german[0].preposition.empty();
-        write_words(verb.preposition, clause.preposition_concept, told);
+        write_words(verb.preposition, clause.preposition_concept,
+                    told ? WordKind::content : WordKind::function);
       }
       if (clause.gap != Gap::object && place.asked != Asked::object) tell_object(object);
       break;
@@ -333,7 +342,7 @@ void EnglishTeller::tell_adjuncts(Clause& clause, const ClausePlace& place) {
   if (place.bare || (clause.object && !clause.object->relative.empty())) return;
   if (verb.instrument != 0 && !clause.negated && place.asked != Asked::object &&
       writer_.chance(likely.instrument)) {
-    write_words("with", clause.instrument_concept, true);
+    write_words("with", clause.instrument_concept, WordKind::content);
     clause.instrument = tell_noun_phrase(
         {.classes = verb.instrument, .object = true, .plain = true, .singular = true});
   }
@@ -473,8 +482,8 @@ std::vector<EnglishTeller::FormOption> EnglishTeller::form_options(const Clause&
 
 // Tense, modal verb and negation. The subject's determiner is known by now.
 void EnglishTeller::choose_form(Clause& clause, const ClausePlace& place, bool may_negate) {
-  const bool inverted = place.asked != Asked::nothing && place.asked != Asked::subject;
-  const Classes subject = inverted ? ~Classes{0} : classes_of(clause.subject);
+  const bool is_inverted = word_order(place.asked) == WordOrder::inverted;
+  const Classes subject = is_inverted ? ~Classes{0} : classes_of(clause.subject);
   const std::vector<FormOption> options = form_options(clause, place, subject);
   check(!options.empty(), "every clause has a form");
   std::vector<double> weights;

@@ -247,7 +247,7 @@ void EnglishTeller::finish_noun_phrase(NounPhrase& phrase, const NounPlace& plac
   if (phrase.kind == Kind::pronoun) {
     write_words(
         place.object ? english_object_pronoun(phrase.pronoun) : english_pronoun(phrase.pronoun),
-        phrase.head_concept, true);
+        phrase.head_concept, WordKind::content);
   } else if (phrase.kind == Kind::name) {
     std::vector<const Name*> names;
     std::vector<std::string> texts;
@@ -262,7 +262,7 @@ void EnglishTeller::finish_noun_phrase(NounPhrase& phrase, const NounPlace& plac
     check(!names.empty(), "there are more names than places for them");
     phrase.name = names[writer_.choose_text(texts)];
     sentence_.referents[phrase.referent].sex = phrase.name->sex;
-    write_words(phrase.name->name, phrase.head_concept, true);
+    write_words(phrase.name->name, phrase.head_concept, WordKind::content);
   } else {
     tell_noun(phrase, place);
   }
@@ -296,7 +296,8 @@ void EnglishTeller::tell_noun(NounPhrase& phrase, const NounPlace& place) {
     case Determiner::bare: break;
   }
   if (!determiner.empty()) {
-    write_words(determiner, phrase.determiner_concept, phrase.determiner != Determiner::definite);
+    write_words(determiner, phrase.determiner_concept,
+                phrase.determiner != Determiner::definite ? WordKind::content : WordKind::function);
   }
   write_head(phrase, place);
   ReferentFacts& facts = sentence_.referents[phrase.referent];
@@ -341,7 +342,7 @@ void EnglishTeller::write_head(NounPhrase& phrase, const NounPlace& place) {
     phrase.adjectives.push_back(adjective);
     phrase.adjective_concepts.push_back(next_concept());
     write_article(adjective->english);
-    write_words(adjective->english, phrase.adjective_concepts.back(), true);
+    write_words(adjective->english, phrase.adjective_concepts.back(), WordKind::content);
     std::erase_if(nouns,
                   [&](const Noun* noun) { return (noun->classes & adjective->classes) == 0; });
     likely *= 0.5;
@@ -353,7 +354,7 @@ void EnglishTeller::write_head(NounPhrase& phrase, const NounPlace& place) {
   phrase.noun = nouns[writer_.choose_text(texts)];
   const std::string_view text = phrase.number == one ? phrase.noun->english : phrase.noun->plural;
   write_article(text);
-  write_words(text, phrase.head_concept, true);
+  write_words(text, phrase.head_concept, WordKind::content);
 }
 
 PrepositionalPhrase EnglishTeller::tell_place(std::span<const Relation> relations, Classes located,
@@ -371,7 +372,7 @@ PrepositionalPhrase EnglishTeller::tell_place(std::span<const Relation> relation
   PrepositionalPhrase phrase;
   phrase.relation = fitting[writer_.choose_text(texts)];
   phrase.concept_of_preposition = next_concept();
-  write_words(phrase.relation->english, phrase.concept_of_preposition, true);
+  write_words(phrase.relation->english, phrase.concept_of_preposition, WordKind::content);
   phrase.object = tell_noun_phrase({.classes = phrase.relation->classes & allowed,
                                     .object = true,
                                     .plain = true,
@@ -380,9 +381,11 @@ PrepositionalPhrase EnglishTeller::tell_place(std::span<const Relation> relation
   return phrase;
 }
 
-void EnglishTeller::write_words(std::string_view text, Concept concept_of_words, bool content) {
+void EnglishTeller::write_words(std::string_view text, Concept concept_of_words, WordKind kind) {
   for (std::string_view word : split_words(text)) {
-    writer_.write({.text = std::string(word), .sure = {concept_of_words}, .content = content});
+    writer_.write({.text = std::string(word),
+                   .sure = {concept_of_words},
+                   .content = kind == WordKind::content});
   }
 }
 

@@ -35,12 +35,12 @@ std::string_view mixed_ending(Gender gender, Number number, Case which);
 
 std::string_view adjective_ending(Declension declension, Gender gender, Number number, Case which);
 
-// With its ending; "lila" takes none.
+// The adjective with its ending; "lila" takes none.
 std::string inflected(const Adjective& adjective, std::string_view german, std::string_view ending);
 
 std::string noun_form(const GermanNoun& noun, Number number, Case which);
 
-// Of relative clauses: as the definite article, but "denen".
+// The pronoun of relative clauses: as the definite article, but "denen".
 std::string_view relative_pronoun(Gender gender, Number number, Case which);
 
 // Persons of a verb: ich, du, er, wir, ihr, sie. Sie, of politeness, has the verb of sie.
@@ -105,7 +105,7 @@ class GermanTeller {
   struct Telling {
     Case which = Case::nominative;
     Concept denied = 0;         // "kein": the concept of the negation
-    Words* relative = nullptr;  // receives the relative clause, to stand further behind
+    Words* relative = nullptr;  // receives the relative clause, to stand further on
   };
 
   // The parts of a clause between the front and its end.

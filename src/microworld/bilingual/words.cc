@@ -4,27 +4,13 @@
 #include <array>
 #include <vector>
 
-#include "base/embedded_file.h"
 #include "base/error.h"
-
-HEED_EMBED(heed_bilingual_words, HEED_BILINGUAL_WORDS)
+#include "microworld/tables.h"
 
 namespace heed::microworld::bilingual {
 namespace {
 
 using namespace classes;
-
-// Columns of a line, or words of a column; "-" is nothing.
-std::vector<std::string_view> parts_of(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    const std::string_view part = text.substr(0, end);
-    parts.push_back(part == "-" ? std::string_view() : part);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 template <class Names>
 std::size_t index_in(const Names& names, std::string_view name) {
@@ -43,19 +29,6 @@ Sex read_sex(std::string_view text) {
   constexpr std::string_view names[] = {"", "male", "female", "either"};
   return static_cast<Sex>(index_in(names, text));
 }
-
-// One line of words.tsv. What it has no column for is empty.
-class Row {
- public:
-  explicit Row(std::string_view line) : columns_(parts_of(line, '\t')) {}
-
-  std::string_view operator[](std::size_t column) const {
-    return column < columns_.size() ? columns_[column] : std::string_view();
-  }
-
- private:
-  std::vector<std::string_view> columns_;
-};
 
 // The words of a column, after those that end in a colon.
 class Forms {
@@ -92,7 +65,7 @@ GermanNoun read_german_noun(std::string_view text) {
           .oblique = forms[3]};
 }
 
-Noun read_noun(const Row& row) {
+Noun read_noun(const TableRow& row) {
   return {.english = row[0],
           .plural = row[1],
           .classes = read_classes(row[2]),
@@ -100,7 +73,7 @@ Noun read_noun(const Row& row) {
           .sex = read_sex(row[5])};
 }
 
-Adjective read_adjective(const Row& row) {
+Adjective read_adjective(const TableRow& row) {
   const Forms german(row[1]);
   return {.english = row[0],
           .german = german[0],
@@ -125,7 +98,7 @@ GermanVerb read_german_verb(std::string_view text) {
           .preposition = forms.preposition()};
 }
 
-Verb read_verb(const Row& row) {
+Verb read_verb(const TableRow& row) {
   constexpr std::string_view frames[] = {"intransitive", "transitive", "ditransitive",
                                          "motion",       "position",   "placement",
                                          "clause",       "question",   "impersonal"};
@@ -156,23 +129,15 @@ struct Words {
 const Words& words() {
   static const Words all = [] {
     Words result;
-    std::string_view section;
-    for (const std::string_view line :
-         parts_of({heed_bilingual_words_begin, heed_bilingual_words_end}, '\n')) {
-      const Row row(line);
-      if (line.empty() || line.starts_with('#')) continue;
-      if (line.starts_with('[')) {
-        section = line;
-      } else if (section == "[nouns]") {
-        result.nouns.push_back(read_noun(row));
-      } else if (section == "[names]") {
-        result.names.push_back({.name = row[0], .sex = read_sex(row[1])});
-      } else if (section == "[adjectives]") {
-        result.adjectives.push_back(read_adjective(row));
-      } else {
-        result.verbs.push_back(read_verb(row));
-      }
+    const WordTables& tables = bilingual_tables();
+    for (const TableRow& row : tables.rows("nouns")) result.nouns.push_back(read_noun(row));
+    for (const TableRow& row : tables.rows("names")) {
+      result.names.push_back({.name = row[0], .sex = read_sex(row[1])});
     }
+    for (const TableRow& row : tables.rows("adjectives")) {
+      result.adjectives.push_back(read_adjective(row));
+    }
+    for (const TableRow& row : tables.rows("verbs")) result.verbs.push_back(read_verb(row));
     return result;
   }();
   return all;

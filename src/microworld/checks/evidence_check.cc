@@ -14,7 +14,7 @@ namespace heed {
 namespace {
 
 // Stories to look for variants in: the rarest subject is in one of some hundred stories.
-constexpr std::int64_t most_stories = 200'000;
+constexpr std::int64_t max_stories = 200'000;
 
 constexpr std::size_t most_others = 64;  // variants of another reading
 
@@ -81,7 +81,7 @@ Collected collect(const Tokenizer& tokenizer, std::int64_t context,
   // Without a list of subjects, all are met early; the search ends when none of them lacks
   // variants.
   constexpr std::int64_t until_all_are_met = 5000;
-  for (std::int64_t i = 0; i < most_stories; ++i) {
+  for (std::int64_t i = 0; i < max_stories; ++i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
     const bool complete = std::ranges::all_of(
         found, [&](const auto& entry) { return entry.second.size() >= needed; });
@@ -103,8 +103,8 @@ Collected collect(const Tokenizer& tokenizer, std::int64_t context,
   }
   for (const auto& [subject, variants] : found) {
     require(variants.size() >= needed, ErrorCode::not_found,
-            "{} variants of '{}' in {} stories; expected {}", variants.size(), subject,
-            most_stories, needed);
+            "{} variants of '{}' in {} stories; expected {}", variants.size(), subject, max_stories,
+            needed);
   }
   return collected;
 }
@@ -236,7 +236,7 @@ class SubjectExamination {
   void choose_heads() {
     const double before = mean_without({});
     check_.heads =
-        heads_that_halve(gpt_.specification(), before, options_.most_heads, [&](const auto& heads) {
+        heads_that_halve(gpt_.specification(), before, options_.max_heads, [&](const auto& heads) {
           return mean_without(heads);
         }).heads;
   }

@@ -39,8 +39,8 @@ struct EvidenceCheck {
   double without_others = 0;
   double without_edges = 0;
   double replaced = 0;
-  // With all edges cut from the evidence to what stands before it; and, as a control, from as many
-  // tokens directly before it. Where the first lowers the answer and the second does not, it takes
+  // With all edges cut from the evidence to what stands before it; as a control, with all edges cut
+  // from as many tokens directly before it. Where only the first lowers the answer, the model takes
   // two hops: the evidence reads what it belongs to, and the word finds it by that.
   double isolated = 0;
   double others_isolated = 0;
@@ -53,7 +53,7 @@ struct EvidenceCheck {
 struct EvidenceCheckOptions {
   std::int64_t variants = 200;        // measured
   std::int64_t choosing = 24;         // on which heads are chosen
-  std::size_t most_heads = 4;         // switched off together
+  std::size_t max_heads = 4;          // switched off together
   std::vector<std::string> subjects;  // empty: all
   std::uint64_t seed = 0;             // of the stories; use another seed than for training
   ProgressCallback progress;

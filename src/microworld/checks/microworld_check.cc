@@ -170,7 +170,7 @@ class Examination {
     check.mysteries = mysteries_;
     check.culprit_accuracy =
         mean_or_nan(static_cast<double>(mysteries_ - std::ssize(misnamed_)), mysteries_);
-    check.culprit_min_distance = mysteries_ == 0 ? -1 : least_distance_;
+    check.culprit_min_distance = mysteries_ == 0 ? -1 : min_distance_;
     adjectives_.report(nouns, check);
     return check;
   }
@@ -209,7 +209,7 @@ class Examination {
     }
     if (!window.counts(mystery.answer.begin - 1)) return;
     ++mysteries_;
-    least_distance_ = std::min(least_distance_, mystery.answer.begin - mystery.clue.end);
+    min_distance_ = std::min(min_distance_, mystery.answer.begin - mystery.clue.end);
   }
 
   std::int64_t likeliest_after(View<const float> vectors, std::int64_t row) const {
@@ -227,7 +227,7 @@ class Examination {
   double loss_ = 0;
   std::int64_t mysteries_ = 0;
   std::set<const MarkedStory*> misnamed_;
-  std::int64_t least_distance_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min_distance_ = std::numeric_limits<std::int64_t>::max();
 };
 
 struct Centroid {

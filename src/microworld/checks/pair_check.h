@@ -39,7 +39,7 @@ struct PairCuts {
   double probability_without_others = 0;
 };
 
-// Of the target and its end, given the source.
+// The loss of the target and its end, given the source.
 struct PairLoss {
   double loss_nats_per_pair = 0;
   double entropy_nats_per_pair = 0;  // of the same pairs under the grammar: a lower bound
@@ -48,8 +48,8 @@ struct PairLoss {
 struct PairCheck : PairLoss {
   std::int64_t pairs = 0;
 
-  // Of greedy translations: against the pairs' own, which are one of several that are right; and
-  // the share that the grammar can make of the source.
+  // Greedy translations: compared with the pairs' own, each one of several right ones; and the
+  // share that the grammar can make of the source.
   double bleu = 0;
   double exact = 0;
   double grammatical = 0;

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "microscope/files/npy_header.h"
+#include "microscope/files/array_files.h"
 
 namespace heed::server {
 namespace {

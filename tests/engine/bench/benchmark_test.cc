@@ -124,8 +124,8 @@ TEST(BenchmarkReport, DividesMediansByTheBestOfTheCeiling) {
                      {PeakLoop::read, {.work = 50, .seconds = {1}}}};
   BenchmarkRow row{.seconds = {5, 1, 2}, .flops = 100, .bytes = 20};
   EXPECT_EQ(row.median_seconds(), 2);
-  EXPECT_EQ(row.least_seconds(), 1);
-  EXPECT_EQ(row.most_seconds(), 5);
+  EXPECT_EQ(row.min_seconds(), 1);
+  EXPECT_EQ(row.max_seconds(), 5);
   EXPECT_EQ(report.of_peak(row), std::nullopt);
   row.limit = PeakLoop::tile_product_bf16;
   EXPECT_DOUBLE_EQ(*report.of_peak(row), 50.0 / 400);
@@ -192,7 +192,7 @@ class BenchmarkTest : public testing::SmallModelTest {
 
   static void expect_measured(const BenchmarkReport& report, const BenchmarkRow& row) {
     EXPECT_EQ(row.seconds.size(), 2U) << row.name;
-    EXPECT_GT(row.least_seconds(), 0) << row.name;
+    EXPECT_GT(row.min_seconds(), 0) << row.name;
     EXPECT_GT(row.peak_resident_bytes, 0) << row.name;
     EXPECT_EQ(report.of_peak(row).has_value(), row.limit.has_value()) << row.name;
     if (!row.limit) return;

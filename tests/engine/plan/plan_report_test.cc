@@ -35,7 +35,7 @@ TEST(PlanReport, SaysWhatLimitsAndWhatWouldHelp) {
   const Cluster tiny{.nodes = 2, .memory_per_node = 0.9e9};  // less than a process has whole
   EXPECT_THAT(report_of(tiny, 1).limit, HasSubstr("parameters and gradients whole"));
   const PlanReport sharded = report_of(small, 3);
-  ASSERT_TRUE(sharded.least_nodes.has_value());
+  ASSERT_TRUE(sharded.min_nodes.has_value());
   EXPECT_THAT(sharded.plan.fits ? "" : sharded.limit,
               sharded.plan.fits ? HasSubstr("") : HasSubstr("would be enough"));
 }

@@ -10,7 +10,7 @@
 #include "model/parameter_count.h"
 #include "model/presets.h"
 #include "train/memory.h"
-#include "train/presets.h"
+#include "train/settings.h"
 
 namespace heed {
 namespace {
@@ -241,15 +241,15 @@ TEST(ScalingPlan, FindsTheFewestNodesThatHoldAModel) {
   settings.accumulation = 1;
   settings.recompute = true;
   const Cluster cluster{.nodes = 1, .memory_per_node = 512e9};
-  EXPECT_FALSE(least_nodes(settings, cluster, {.shard = 1}).has_value());
-  const auto enough = least_nodes(settings, cluster, {.shard = 3});
+  EXPECT_FALSE(min_nodes(settings, cluster, {.shard = 1}).has_value());
+  const auto enough = min_nodes(settings, cluster, {.shard = 3});
   ASSERT_TRUE(enough.has_value());
   Cluster tried = cluster;
   tried.nodes = *enough;
   EXPECT_TRUE(plan_of(settings, tried, {.shard = 3}).fits);
   tried.nodes = *enough - 1;
   EXPECT_FALSE(plan_of(settings, tried, {.shard = 3}).fits);
-  EXPECT_FALSE(least_nodes(settings, {}, {}).has_value());  // of unknown memory
+  EXPECT_FALSE(min_nodes(settings, {}, {}).has_value());  // of unknown memory
 }
 
 TEST(ScalingPlan, SweepsBeyondTheCluster) {

@@ -22,7 +22,6 @@
 #include "microscope/intervene/answer_probability.h"
 #include "microscope/intervene/head_effects.h"
 #include "microscope/patch/patch.h"
-#include "microscope/patch/patch_estimate.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/recorded_pass.h"

@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
-#include "microscope/files/npy_header.h"
 
 namespace heed {
 namespace {

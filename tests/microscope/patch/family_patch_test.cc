@@ -10,7 +10,6 @@
 #include "microscope/intervene/intervention.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
-#include "microscope/patch/patch_grid.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
