@@ -342,7 +342,8 @@ PatchPasses::PatchPasses(const Transformer& gpt, const PatchRequest& request,
       clean_logits_(logits_of(request.clean, nullptr)),
       corrupted_logits_(logits_of(request.corrupted, nullptr)) {
   if (request.grid == PatchGrid::edge) {
-    corrupted_pattern_ = values_at(gpt, {kind_.point, request.layer}, request.corrupted);
+    corrupted_pattern_ =
+        values_at(gpt, {kind_.point, request.layer}, {.target = request.corrupted});
   }
 }
 
@@ -358,7 +359,8 @@ Tensor<float> PatchPasses::logits_of(const std::vector<std::int32_t>& tokens,
 const ReplaceWith& PatchPasses::clean_values(std::int64_t layer) {
   const auto found = clean_.find(layer);
   if (found != clean_.end()) return found->second;
-  return clean_.emplace(layer, values_at(gpt_, {kind_.point, layer}, request_.clean)).first->second;
+  return clean_.emplace(layer, values_at(gpt_, {kind_.point, layer}, {.target = request_.clean}))
+      .first->second;
 }
 
 Change PatchPasses::change_of(const PatchCell& cell) {
