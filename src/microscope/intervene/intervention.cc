@@ -273,18 +273,13 @@ bool selects_position(const Selection& where, std::int64_t position) {
   return position >= where.first_position && position <= where.last_position;
 }
 
-bool point_is_plane(PointKind kind) {
-  return kind == PointKind::scores || kind == PointKind::pattern ||
-         kind == PointKind::cross_scores || kind == PointKind::cross_pattern;
-}
-
 // Whether values that replace others reach to the end of a text whose pass has `rows` positions.
 // Steps of a generation lie behind them.
-void require_values_reach(const Intervention& intervention, std::int64_t first, std::int64_t rows) {
+void require_values_reach(const Intervention& intervention, const EditedPoint& edited,
+                          std::int64_t rows) {
   const auto* const replace = std::get_if<ReplaceWith>(&intervention.change);
-  if (replace == nullptr || first > 0) return;
-  const bool is_plane = point_is_plane(intervention.point.kind);
-  const std::int64_t known = replace->values->shape()[is_plane ? 2 : 1];
+  if (replace == nullptr || edited.position(0, 0) > 0) return;
+  const std::int64_t known = replace->values->shape()[edited.head >= 0 ? 2 : 1];
   const std::int64_t last = std::min(intervention.where.last_position, rows - 1);
   require(
       last < known || intervention.where.first_position > last, ErrorCode::invalid_argument,
@@ -293,35 +288,25 @@ void require_values_reach(const Intervention& intervention, std::int64_t first, 
       point_name(intervention.point), known, rows, known - 1);
 }
 
-PointShape cross_point_shape(const StackSpecification& config, PointKind kind) {
-  const AttentionSpecification& cross = *config.block.cross_attention;
-  switch (kind) {
-    case PointKind::cross_query:
-    case PointKind::cross_mixed_values:
-      return {.width = cross.head_size, .has_heads = true, .heads = cross.query_heads};
-    case PointKind::cross_key:
-    case PointKind::cross_value:
-      return {.width = cross.head_size, .has_heads = true, .heads = cross.key_value_heads};
-    case PointKind::cross_scores:
-    case PointKind::cross_pattern: return {.is_plane = true, .heads = cross.query_heads};
-    case PointKind::cross_norm_scale: return {.width = 1};
-    default: return {.width = config.channels};
-  }
-}
-
 }  // namespace
 
 PointShape point_shape(const StackSpecification& config, PointKind kind) {
-  if (is_cross_point(kind)) return cross_point_shape(config, kind);
-  const std::int64_t heads = config.heads(), shared = config.key_value_heads();
+  const AttentionSpecification& attention =
+      is_cross_point(kind) ? *config.block.cross_attention : config.block.attention;
+  const std::int64_t heads = attention.query_heads, shared = attention.key_value_heads;
   switch (kind) {
     case PointKind::query:
     case PointKind::rotated_query:
     case PointKind::mixed_values:
-      return {.width = config.head_size(), .has_heads = true, .heads = heads};
+    case PointKind::cross_query:
+    case PointKind::cross_mixed_values:
+      return {.width = attention.head_size, .has_heads = true, .heads = heads};
     case PointKind::key:
     case PointKind::rotated_key:
-    case PointKind::value: return {.width = config.head_size(), .has_heads = true, .heads = shared};
+    case PointKind::value:
+    case PointKind::cross_key:
+    case PointKind::cross_value:
+      return {.width = attention.head_size, .has_heads = true, .heads = shared};
     case PointKind::attention_in:
     case PointKind::query_input:
     case PointKind::head_results:
@@ -330,12 +315,15 @@ PointShape point_shape(const StackSpecification& config, PointKind kind) {
     case PointKind::value_input:
       return {.width = config.channels, .has_heads = true, .heads = shared};
     case PointKind::scores:
-    case PointKind::pattern: return {.is_plane = true, .heads = heads};
+    case PointKind::pattern:
+    case PointKind::cross_scores:
+    case PointKind::cross_pattern: return {.is_plane = true, .heads = heads};
     case PointKind::neurons_pre:
     case PointKind::neurons_linear:
     case PointKind::neurons_post: return {.width = config.feed_forward()};
     case PointKind::norm_1_scale:
     case PointKind::norm_2_scale:
+    case PointKind::cross_norm_scale:
     case PointKind::final_scale: return {.width = 1};
     case PointKind::logits: return {.width = config.vocabulary_size};
     default: return {.width = config.channels};
@@ -398,7 +386,7 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
     const Selection& where = intervention.where;
     if (is_plane && !chosen(where.heads, edited.head)) continue;
     const std::int64_t rows = values.extent(is_plane ? 2 : 1);
-    require_values_reach(intervention, edited.position(0, 0), rows);
+    require_values_reach(intervention, edited, rows);
     Tensor<float> unmasked;
     if (is_unmasking(intervention.change)) unmasked = unmasked_scores(edited, values);
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
