@@ -76,7 +76,7 @@ TEST(StarterExamples, SayWhatTheServerAnswers) {
     const std::int64_t query = find_word(words, example["word"].get<std::string>()).last();
     for (const Json& weight : example["weights"]) {
       const auto row =
-          explorer.array(fmt::format("/api/traces/{}/attention/{}/{}/rows/{}", id,
+          explorer.array(fmt::format("/api/traces/{}/attention/self/{}/{}/rows/{}", id,
                                      weight["layer"].get<int>(), weight["head"].get<int>(), query));
       const double share = weight["share"];
       const std::string attended = weight["attended"];

@@ -112,7 +112,8 @@ class Reader {
   }
 
   StoredTrace& from() const {
-    StoredTrace& trace = source_.traces.use(fields_.required_string("from"));
+    StoredTrace& trace =
+        source_.traces.use_of_one_text(fields_.required_string("from"), "values are taken");
     StackSpecification theirs = trace.specification();
     theirs.embedding_dropout = config_.embedding_dropout;
     require(theirs.layers == config_.layers && theirs.heads() == config_.heads() &&

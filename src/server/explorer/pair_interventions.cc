@@ -151,7 +151,8 @@ class PairReader {
 
   void swap() {
     fields_.expect_only({"kind", "point", "positions", "from"});
-    const PairPass& other = *source_.pairs.use(fields_.required_string("from")).pass;
+    const PairPass& other =
+        *source_.pairs.use_of_two_texts(fields_.required_string("from"), "values are swapped").pair;
     require(std::ssize(other.tokens().source) == std::ssize(source_.tokens.source) &&
                 std::ssize(other.tokens().target) == std::ssize(source_.tokens.target),
             ErrorCode::invalid_argument,

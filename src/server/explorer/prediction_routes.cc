@@ -1,26 +1,48 @@
-// Next-token predictions of a trace: as a table, compared with another trace, and by layer.
+// Next-token predictions of a trace: as a table, compared with another trace or with the same texts
+// without interventions, and by layer. Of two texts, those of the target.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "engine/documents.h"
-#include "engine/token_json.h"
 #include "generate/sampler.h"
 #include "microscope/explain/logit_lens.h"
+#include "microscope/explain/pair_lens.h"
 #include "server/explorer/state.h"
 #include "server/sampling_fields.h"
 
 namespace heed::server {
 namespace {
 
-Reply next(State& state, const Request& request) {
+std::int64_t vocabulary_of(const StoredTrace& trace) {
+  return trace.source.stack(PairSide::target).vocabulary_size;
+}
+
+std::string token_text_of(const StoredTrace& trace, std::int32_t token) {
+  return trace.source.token_json(PairSide::target, token)["text"];
+}
+
+// Of every token after a position, by the model alone.
+std::vector<double> next_probabilities(const StoredTrace& trace, std::int64_t position) {
+  return probabilities_of(trace.logits(position, position + 1).span());
+}
+
+// The token that follows a position in the text; none after the last one.
+std::optional<std::int32_t> following(const StoredTrace& trace, std::int64_t position) {
+  if (position + 1 >= trace.positions()) return std::nullopt;
+  return trace.tokens(PairSide::target)[static_cast<std::size_t>(position) + 1];
+}
+
+Reply next(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::int64_t position = position_of(request, trace);
   const SamplingOptions sampling = read_sampling(request);
-  const std::int64_t vocabulary = trace.specification().vocabulary_size;
+  const std::int64_t vocabulary = vocabulary_of(trace);
   const std::int64_t limit = bounded(request, "limit", 20, 0, vocabulary);
   const std::int64_t offset = bounded(request, "offset", 0, 0, vocabulary);
-  const Tensor<float> logits = trace.pass->logits(position, position + 1);
-  const auto history = trace.pass->tokens().first(static_cast<std::size_t>(position) + 1);
+  const Tensor<float> logits = trace.logits(position, position + 1);
+  const auto history = trace.tokens(PairSide::target).first(static_cast<std::size_t>(position) + 1);
   const std::vector<Candidate> all = trace_candidates(logits.span(), sampling, history);
 
   const std::string wanted = request.parameter("find").value_or("");
@@ -28,13 +50,19 @@ Reply next(State& state, const Request& request) {
   std::int64_t found = 0;
   for (const Candidate& candidate : all) {
     const bool matches =
-        wanted.empty() ||
-        token_text(trace.model(), candidate.token).find(wanted) != std::string::npos;
+        wanted.empty() || token_text_of(trace, candidate.token).find(wanted) != std::string::npos;
     if (!matches) continue;
     if (found >= offset && (limit == 0 || found < offset + limit)) {
-      rows.push_back(candidate_json(trace.model(), candidate));
+      rows.push_back(
+          candidate_json(trace.source.token_bytes(PairSide::target, candidate.token), candidate));
     }
     ++found;
+  }
+  OrderedJson actual = nullptr;
+  if (const auto token = following(trace, position)) {
+    const std::vector<double> probabilities = probabilities_of(logits.span());
+    actual = {{"token", trace.source.token_json(PairSide::target, *token)},
+              {"probability", json_number(probabilities[static_cast<std::size_t>(*token)])}};
   }
   return json_reply({{"position", position},
                      {"sampling", sampling_json(sampling)},
@@ -42,6 +70,7 @@ Reply next(State& state, const Request& request) {
                      {"kept", std::ranges::count_if(all, &Candidate::kept)},
                      {"entropy", json_number(entropy_nats(all))},
                      {"found", found},
+                     {"actual", std::move(actual)},
                      {"candidates", std::move(rows)}});
 }
 
@@ -51,7 +80,7 @@ struct Prediction {
   std::vector<std::size_t> rank_of;  // by token
 
   Prediction(const StoredTrace& trace, std::int64_t position) {
-    const Tensor<float> logits = trace.pass->logits(position, position + 1);
+    const Tensor<float> logits = trace.logits(position, position + 1);
     ranked = trace_candidates(logits.span(), SamplingOptions::unmodified(), {});
     rank_of.resize(ranked.size());
     for (std::size_t i = 0; i < ranked.size(); ++i) {
@@ -70,13 +99,13 @@ struct Prediction {
   }
 };
 
-Reply compare(State& state, const Request& request) {
+Reply compare(TraceState& state, const Request& request) {
   const StoredTrace& before = trace_of(state, request);
   const StoredTrace& after = state.traces.use(request.in_path("other"));
-  const std::int64_t vocabulary = before.specification().vocabulary_size;
-  require(after.specification().vocabulary_size == vocabulary, ErrorCode::invalid_argument,
+  const std::int64_t vocabulary = vocabulary_of(before);
+  require(vocabulary_of(after) == vocabulary, ErrorCode::invalid_argument,
           "{} and {} are of models with {} and {} tokens", before.id, after.id, vocabulary,
-          after.specification().vocabulary_size);
+          vocabulary_of(after));
   const std::int64_t top = bounded(request, "top", 12, 1, vocabulary);
   const Prediction was(before, position_of(request, before));
   const Prediction is(after, position_of(request, after));
@@ -92,7 +121,7 @@ Reply compare(State& state, const Request& request) {
   OrderedJson rows = OrderedJson::array();
   for (const std::int32_t token : tokens) {
     rows.push_back({{"token", token},
-                    {"text", token_text(before.model(), token)},
+                    {"text", token_text_of(before, token)},
                     {"before", was.json(token)},
                     {"after", is.json(token)}});
   }
@@ -100,17 +129,43 @@ Reply compare(State& state, const Request& request) {
       {{"kl", json_number(divergence_nats(was.ranked, is.ranked))}, {"rows", std::move(rows)}});
 }
 
-OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
+// What the interventions change after every position, against the same texts without them.
+Reply effect(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const StoredTrace unedited = state.traces.without_interventions(trace, request.stop);
+  OrderedJson positions = OrderedJson::array();
+  for (std::int64_t position = 0; position < trace.positions(); ++position) {
+    require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
+    const std::vector<double> before = next_probabilities(unedited, position);
+    const std::vector<double> after = next_probabilities(trace, position);
+    double moved = 0;  // total variation distance
+    for (std::size_t i = 0; i < before.size(); ++i) moved += std::abs(before[i] - after[i]) / 2;
+    OrderedJson actual = nullptr;
+    if (const auto token = following(trace, position)) {
+      const auto at = static_cast<std::size_t>(*token);
+      actual = {{"token", trace.source.token_json(PairSide::target, *token)},
+                {"before", json_number(before[at])},
+                {"after", json_number(after[at])}};
+    }
+    positions.push_back(
+        {{"position", position}, {"moved", json_number(moved)}, {"actual", std::move(actual)}});
+  }
+  return json_reply({{"positions", std::move(positions)}});
+}
+
+// `divergence` none: null.
+OrderedJson lens_cell(const StoredTrace& trace, std::span<const LensToken> top, double entropy,
+                      std::optional<double> divergence) {
   OrderedJson tokens = OrderedJson::array();
   OrderedJson probabilities = OrderedJson::array();
-  for (const LensToken& token : cell.top) {
-    tokens.push_back(token_json(model, token.token));
+  for (const LensToken& token : top) {
+    tokens.push_back(trace.source.token_json(PairSide::target, token.token));
     probabilities.push_back(json_number(token.probability));
   }
   return {{"tokens", std::move(tokens)},
           {"probabilities", std::move(probabilities)},
-          {"entropy", json_number(cell.entropy)},
-          {"divergence", json_number(cell.divergence)}};
+          {"entropy", json_number(entropy)},
+          {"divergence", divergence ? json_number(*divergence) : OrderedJson(nullptr)}};
 }
 
 std::vector<std::int64_t> chosen_positions(const Request& request, const StoredTrace& trace) {
@@ -124,31 +179,60 @@ std::vector<std::int64_t> chosen_positions(const Request& request, const StoredT
   return positions;
 }
 
-Reply lens(State& state, const Request& request) {
-  const StoredTrace& trace = trace_of(state, request);
-  const std::vector<std::int64_t> positions = chosen_positions(request, trace);
-  const LogitLens seen = look_through_layers(
-      *trace.pass, {.top = bounded(request, "top", 3, 1, trace.specification().vocabulary_size),
-                    .positions = positions});
-  OrderedJson rows = OrderedJson::array();
-  OrderedJson cells = OrderedJson::array();
+// Rows of the stream, from the first layer's to the last one's.
+struct LensRows {
+  OrderedJson names = OrderedJson::array();
+  OrderedJson cells = OrderedJson::array();  // by row and position
+};
+
+LensRows lens_of_one_text(const StoredTrace& trace, const LensOptions& options) {
+  const LogitLens seen = look_through_layers(*trace.pass, options);
+  LensRows rows;
   for (std::int64_t point = 0; point < std::ssize(seen.points); ++point) {
-    rows.push_back(stream_row_name(seen.points[static_cast<std::size_t>(point)]));
-    OrderedJson row = OrderedJson::array();
+    rows.names.push_back(stream_row_name(seen.points[static_cast<std::size_t>(point)]));
+    OrderedJson& row = rows.cells.emplace_back(OrderedJson::array());
     for (std::int64_t i = 0; i < seen.positions; ++i) {
-      row.push_back(lens_cell(trace.model(), seen.at(point, i)));
+      const LensCell& cell = seen.at(point, i);
+      row.push_back(lens_cell(trace, cell.top, cell.entropy, cell.divergence));
     }
-    cells.push_back(std::move(row));
   }
-  return json_reply(
-      {{"rows", std::move(rows)}, {"positions", positions}, {"cells", std::move(cells)}});
+  return rows;
+}
+
+LensRows lens_of_target(const StoredTrace& trace, const LensOptions& options, StopFlag stop) {
+  LensRows rows;
+  for (const std::int64_t position : options.positions) {
+    require(!stop_requested(stop), ErrorCode::interrupted, "the client disconnected");
+    const std::vector<PairLensRow> seen =
+        look_through_decoder(*trace.pair, {.position = position, .top = options.top});
+    for (std::size_t row = 0; row < seen.size(); ++row) {
+      if (rows.cells.size() <= row) {
+        rows.names.push_back(stream_row_name(seen[row].point));
+        rows.cells.push_back(OrderedJson::array());
+      }
+      rows.cells[row].push_back(lens_cell(trace, seen[row].top, seen[row].entropy, std::nullopt));
+    }
+  }
+  return rows;
+}
+
+Reply lens(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const LensOptions options{.top = bounded(request, "top", 3, 1, vocabulary_of(trace)),
+                            .positions = chosen_positions(request, trace)};
+  LensRows rows = trace.has_two_texts() ? lens_of_target(trace, options, request.stop)
+                                        : lens_of_one_text(trace, options);
+  return json_reply({{"rows", std::move(rows.names)},
+                     {"positions", options.positions},
+                     {"cells", std::move(rows.cells)}});
 }
 
 }  // namespace
 
-void add_prediction_routes(StateRoutes& routes) {
+void add_prediction_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/traces/{id}/next", next);
   routes.add("GET", "/api/traces/{id}/compare/{other}", compare);
+  routes.add("GET", "/api/traces/{id}/effect", effect);
   routes.add("GET", "/api/traces/{id}/lens", lens);
 }
 

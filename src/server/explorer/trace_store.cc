@@ -1,37 +1,136 @@
 #include "server/explorer/trace_store.h"
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "engine/token_json.h"
+#include "microscope/traces/activation_trace.h"
+#include "microscope/traces/pair_trace.h"
 #include "server/exchange.h"
 #include "server/explorer/model_json.h"
 
 namespace heed::server {
-std::int64_t TraceStore::bytes_needed(const StackSpecification& config, std::int64_t positions) {
-  return KeptPass::bytes_needed(config, positions) +
-         LazyAttention::bytes_needed(config, config.layers, positions);
+
+std::span<const std::int32_t> StoredTrace::tokens(PairSide side) const {
+  if (!has_two_texts()) {
+    return side == PairSide::target ? pass->tokens() : std::span<const std::int32_t>();
+  }
+  return side == PairSide::target ? pair->tokens().target : pair->tokens().source;
 }
 
-void TraceStore::require_room(const StackSpecification& config, std::int64_t positions) const {
-  const std::int64_t needed = bytes_needed(config, positions);
-  if (needed > budget()) {
-    throw HttpError(413, fmt::format("a trace of {} tokens needs {}, more than the {} that traces "
-                                     "may take; shorten the text, or start with more: "
-                                     "--trace-budget",
-                                     positions, size_text(needed), size_text(budget())));
+const char* StoredTrace::name_of(PairSide side) const {
+  if (!has_two_texts()) return "text";
+  return side == PairSide::source ? "source" : "target";
+}
+
+AttentionSite StoredTrace::site(const std::string& name) const {
+  if (const auto found = site_named(name, architecture())) return *found;
+  std::string known;
+  for (const AttentionSite each : sites_of(architecture())) {
+    known += (known.empty() ? "" : ", ") + std::string(site_name(each));
+  }
+  fail(ErrorCode::invalid_argument, "there is no attention \"{}\" in trace {}: there is {}",
+       name.substr(0, 40), id, known);
+}
+
+PairSide StoredTrace::query_side(AttentionSite site) const {
+  return site.stack == StackSite::encoder ? PairSide::source : PairSide::target;
+}
+
+PairSide StoredTrace::key_side(AttentionSite site) const {
+  return site.kind == AttentionKind::cross ? PairSide::source : query_side(site);
+}
+
+Tensor<float> StoredTrace::region(AttentionSite site, const AttentionRegion& region) const {
+  return has_two_texts() ? pair_attention->region(site, region) : attention->region(region);
+}
+
+Tensor<float> StoredTrace::tile(AttentionSite site, const AttentionMapTile& tile) const {
+  return has_two_texts() ? pair_attention->tile(site, tile) : attention->tile(tile);
+}
+
+std::int64_t StoredTrace::levels(AttentionSite site) const {
+  return has_two_texts() ? pair_attention->levels(site) : attention->levels();
+}
+
+Tensor<float> StoredTrace::logits(std::int64_t begin, std::int64_t end) const {
+  return has_two_texts() ? pair->logits(begin, end) : pass->logits(begin, end);
+}
+
+Trace StoredTrace::arrays(const TraceRequest& request,
+                          const std::vector<std::int64_t>& source_positions) const {
+  if (has_two_texts()) {
+    return trace_pair(*pair, {.points = request, .source_positions = source_positions});
+  }
+  require(source_positions.empty(), ErrorCode::invalid_argument,
+          "source_positions are of a source, and trace {} is of one text", id);
+  ActivationTrace taken(specification(), request, 1, positions());
+  pass->replay(taken);
+  return taken.take();
+}
+
+std::int64_t StoredTrace::map_bytes() const {
+  return has_two_texts() ? 0 : attention->cached_bytes();
+}
+
+void StoredTrace::forget_maps() {
+  if (!has_two_texts()) attention->forget();
+}
+
+std::int64_t TraceStore::bytes_needed(const Architecture& architecture, std::int64_t targets,
+                                      std::int64_t sources) {
+  if (architecture.is_encoder_decoder()) {
+    return PairPass::bytes_needed(architecture, sources, targets);
+  }
+  const StackSpecification& stack = architecture.of(StackSite::only);
+  return KeptPass::bytes_needed(stack, targets) +
+         LazyAttention::bytes_needed(stack, stack.layers, targets);
+}
+
+void TraceStore::require_room(const Architecture& architecture, std::int64_t targets,
+                              std::int64_t sources) const {
+  const std::int64_t needed = bytes_needed(architecture, targets, sources);
+  if (needed <= budget()) return;
+  const std::string length = architecture.is_encoder_decoder()
+                                 ? fmt::format("{} and {} tokens", sources, targets)
+                                 : fmt::format("{} tokens", targets);
+  throw HttpError(413, fmt::format("a trace of {} needs {}, more than the {} that traces may take; "
+                                   "shorten the text, or start with more: --trace-budget",
+                                   length, size_text(needed), size_text(budget())));
+}
+
+void TraceStore::run(StoredTrace& trace, NewTrace& wanted, KeptPass::Buffers buffers,
+                     StopFlag stop) const {
+  const Transformer& model = trace.source.transformer();
+  const auto begin = std::chrono::steady_clock::now();
+  if (trace.source.is_translator()) {
+    trace.pair =
+        std::make_unique<PairPass>(model, std::move(wanted.texts), std::move(wanted.editor));
+  } else {
+    trace.pass = std::make_unique<KeptPass>(model, std::move(wanted.texts.target),
+                                            std::move(wanted.editor), std::move(buffers), stop);
+  }
+  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (trace.has_two_texts()) {
+    trace.pair_attention = std::make_unique<PairAttention>(*trace.pair);
+  } else {
+    trace.attention = std::make_unique<KeptAttention>(*trace.pass);
   }
 }
 
 const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
-  const Transformer& gpt = wanted.source.model->gpt;
-  const auto positions = static_cast<std::int64_t>(wanted.tokens.size());
-  require_room(gpt.specification(), positions);
-  const std::int64_t needed = bytes_needed(gpt.specification(), positions);
+  const Architecture& architecture = wanted.source.architecture();
+  const std::int64_t sources = std::ssize(wanted.texts.source);
+  const std::int64_t targets = std::ssize(wanted.texts.target);
+  if (wanted.source.is_translator()) require_pair_fits(architecture, wanted.texts);
+  require_room(architecture, targets, sources);
+  const std::int64_t needed = bytes_needed(architecture, targets, sources);
   if (spare_.memory.bytes() == 0 && !budget_.has_room(needed) && !traces_.empty() &&
-      traces_.oldest().pass_memory.bytes() == needed) {
-    drop(traces_.take_oldest());
+      traces_.back().pass_memory.bytes() == needed) {
+    drop(take_oldest());
   }
   Spare reused;
   if (spare_.memory.bytes() == needed) {
@@ -42,17 +141,29 @@ const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
 
   StoredTrace trace{.id = fmt::format("t{}", ++made_),
                     .source = std::move(wanted.source),
+                    .is_translation = wanted.is_translation,
                     .interventions = std::move(wanted.interventions),
                     .base = std::move(wanted.base),
                     .pass_memory = std::move(reused.memory),
                     .held = std::move(wanted.held)};
-  const auto begin = std::chrono::steady_clock::now();
-  trace.pass = std::make_unique<KeptPass>(gpt, std::move(wanted.tokens), std::move(wanted.editor),
-                                          std::move(reused.buffers), stop);
-  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  trace.attention = std::make_unique<KeptAttention>(*trace.pass);
-  trace.units = text_units(trace.model(), trace.pass->tokens());
-  return traces_.add(std::move(trace));
+  run(trace, wanted, std::move(reused.buffers), stop);
+  trace.units = trace.source.units(PairSide::target, trace.tokens(PairSide::target));
+  if (trace.has_two_texts()) {
+    trace.source_units = trace.source.units(PairSide::source, trace.tokens(PairSide::source));
+  }
+  return traces_.emplace_front(std::move(trace));
+}
+
+StoredTrace TraceStore::without_interventions(const StoredTrace& trace, StopFlag stop) {
+  const std::span<const std::int32_t> source = trace.tokens(PairSide::source);
+  const std::span<const std::int32_t> target = trace.tokens(PairSide::target);
+  NewTrace wanted{.source = trace.source,
+                  .texts = {{source.begin(), source.end()}, {target.begin(), target.end()}}};
+  StoredTrace unedited{.id = trace.id, .source = trace.source};
+  take(unedited.pass_memory,
+       bytes_needed(trace.architecture(), std::ssize(target), std::ssize(source)), 1);
+  run(unedited, wanted, {}, stop);
+  return unedited;
 }
 
 void TraceStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept) {
@@ -67,60 +178,127 @@ bool TraceStore::evict(std::size_t kept) {
     return true;
   }
   if (traces_.size() <= kept) return false;
-  drop(traces_.take_oldest());
+  drop(take_oldest());
   spare_ = {};
   return true;
 }
 
+std::size_t TraceStore::keep(const std::vector<std::string>& ids) {
+  std::set<std::string> kept;
+  for (const std::string& id : ids) {
+    const auto found = std::ranges::find(traces_, id, &StoredTrace::id);
+    if (found == traces_.end()) continue;
+    traces_.splice(traces_.begin(), traces_, found);
+    kept.insert(id);
+  }
+  return kept.size();
+}
+
 StoredTrace& TraceStore::use(const std::string& id) {
-  StoredTrace& trace = traces_.use(id);
+  const auto found = std::ranges::find(traces_, id, &StoredTrace::id);
+  require(found != traces_.end(), ErrorCode::not_found,
+          "there is no trace \"{}\": it was evicted, or never created", id.substr(0, 40));
+  traces_.splice(traces_.begin(), traces_, found);
   forget_maps_beyond_budget();
+  return traces_.front();
+}
+
+StoredTrace& TraceStore::use_of_one_text(const std::string& id, std::string_view what) {
+  StoredTrace& trace = use(id);
+  require(!trace.has_two_texts(), ErrorCode::unsupported,
+          "{} of a trace of one text, and trace {} is of a source and a target", what, trace.id);
+  return trace;
+}
+
+StoredTrace& TraceStore::use_of_two_texts(const std::string& id, std::string_view what) {
+  StoredTrace& trace = use(id);
+  require(trace.has_two_texts(), ErrorCode::unsupported,
+          "{} of a trace of a source and a target, and trace {} is of one text", what, trace.id);
   return trace;
 }
 
 // Maps are drawn after their trace is stored, and can be drawn again.
 void TraceStore::forget_maps_beyond_budget() {
-  const auto& traces = traces_.all();
-  for (auto trace = traces.rbegin(); trace != traces.rend() && bytes() > budget(); ++trace) {
-    trace->attention->forget();
+  for (auto trace = traces_.rbegin(); trace != traces_.rend() && bytes() > budget(); ++trace) {
+    trace->forget_maps();
   }
 }
 
 void TraceStore::remove(const std::string& id) {
   use(id);
-  drop(traces_.take_newest());
+  StoredTrace trace = std::move(traces_.front());
+  traces_.pop_front();
+  drop(std::move(trace));
+}
+
+StoredTrace TraceStore::take_oldest() {
+  StoredTrace trace = std::move(traces_.back());
+  traces_.pop_back();
+  return trace;
 }
 
 void TraceStore::drop(StoredTrace trace) {
   spare_ = {};
+  if (trace.has_two_texts()) return;
   spare_ = {.buffers = trace.pass->take_buffers(), .memory = std::move(trace.pass_memory)};
 }
 
 std::int64_t TraceStore::bytes() const {
   std::int64_t maps = 0;
-  for (const StoredTrace& trace : traces_.all()) maps += trace.attention->cached_bytes();
+  for (const StoredTrace& trace : traces_) maps += trace.map_bytes();
   return budget_.held() - spare_.memory.bytes() + maps;
 }
 
+namespace {
+
+OrderedJson text_json(const StoredTrace& trace, PairSide side) {
+  return {{"tokens", trace.source.tokens_json(side, trace.tokens(side))},
+          {"words", units_json(trace.units_of(side))}};
+}
+
+OrderedJson sites_json(const StoredTrace& trace) {
+  OrderedJson sites = OrderedJson::array();
+  for (const AttentionSite site : sites_of(trace.architecture())) {
+    const AttentionSpecification& attention = attention_of(trace.architecture(), site);
+    sites.push_back({{"site", site_name(site)},
+                     {"layers", trace.architecture().of(site.stack).layers},
+                     {"heads", attention.query_heads},
+                     {"queries", trace.queries(site)},
+                     {"keys", trace.keys(site)},
+                     {"causal", attention.mask.kind != MaskKind::full},
+                     {"levels", trace.levels(site)}});
+  }
+  return sites;
+}
+
+}  // namespace
+
 std::string trace_text(const StoredTrace& trace) {
-  OrderedJson source{{"name", trace.model().name}, {"run", nullptr}, {"step", nullptr}};
+  OrderedJson source{{"name", trace.source.name()}, {"run", nullptr}, {"step", nullptr}};
   if (!trace.source.run.empty()) {
     source["run"] = trace.source.run;
     source["step"] = trace.source.step;
   }
-  const OrderedJson document{
-      {"id", trace.id},
-      {"tokens", tokens_json(trace.model(), trace.pass->tokens())},
-      {"words", units_json(trace.units)},
-      {"bytes", trace.bytes()},
-      {"seconds", json_number(trace.seconds)},
-      {"interventions", nullptr},
-      {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},
-      {"model", std::move(source)},
-      {"layers", trace.specification().layers},
-      {"heads", trace.specification().heads()},
-      {"levels", trace.attention->levels()},
-      {"dimensions", dimensions_json(trace.specification())}};
+  OrderedJson document{{"id", trace.id}};
+  if (trace.has_two_texts()) {
+    document["source"] = text_json(trace, PairSide::source);
+    document["target"] = text_json(trace, PairSide::target);
+    document["target"]["is_translation"] = trace.is_translation;
+  } else {
+    document.update(text_json(trace, PairSide::target));
+  }
+  document["sites"] = sites_json(trace);
+  document["bytes"] = trace.bytes();
+  document["seconds"] = json_number(trace.seconds);
+  document["interventions"] = nullptr;
+  document["base"] = trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base);
+  document["model"] = std::move(source);
+  if (!trace.has_two_texts()) {
+    document["layers"] = trace.specification().layers;
+    document["heads"] = trace.specification().heads();
+    document["levels"] = trace.levels(only_site);
+    document["dimensions"] = dimensions_json(trace.specification());
+  }
   return with_member(document, "interventions", trace.interventions.text);
 }
 
