@@ -1,7 +1,6 @@
 #include "server/explorer.h"
 
 #include "engine/load_pair_model.h"
-#include "server/documented_queries.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/page.h"
 #include "server/explorer/state.h"
