@@ -1,13 +1,14 @@
 // What people write to the microscope: points and globs of them, lists of layers, heads and
 // positions, sizes, places of interventions with their values and edges. Each is refused with
 // Error{invalid_argument}, is a point of other models (Error{unsupported}), or means something that
-// a model can do. The model is a tiny one.
+// a model can do. The models are tiny: one of one text, and a translator.
 //
 // A byte in front chooses what the rest is read as; parts of a request end with a zero byte.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,24 @@ const Transformer& tiny_gpt() {
     return made;
   }();
   return gpt;
+}
+
+const Transformer& tiny_translator() {
+  static const Transformer translator = [] {
+    StackSpecification decoder = make_gpt_config(2, 2, 8, 12, 64);
+    decoder.end_of_text = 2;
+    StackSpecification encoder = decoder;
+    encoder.role = StackRole::encoder;
+    encoder.has_unembedding = false;
+    encoder.block.attention.mask.kind = MaskKind::full;
+    decoder.block.cross_attention = decoder.block.attention;
+    decoder.block.cross_attention->positions = PositionKind::none;
+    decoder.block.cross_attention->mask.kind = MaskKind::full;
+    Transformer made({.stacks = {encoder, decoder}, .padding = 0, .decoder_start = 1});
+    made.parameters().initialize(1);
+    return made;
+  }();
+  return translator;
 }
 
 void expect(bool holds) {
@@ -112,8 +131,42 @@ void name_grid(std::string_view text) {
   expect(patch_grid_name(patch_grid_from_name(std::string(text))) == text);
 }
 
+void read_pair_points(std::string_view text) {
+  for (const Point& point : points_named(text, tiny_translator().architecture())) {
+    const auto read = point_from_name(point_name(point));
+    expect(read && read->kind == point.kind && read->layer == point.layer);
+  }
+}
+
+void run_edited_pair(std::vector<Intervention> interventions) {
+  const auto editor =
+      std::make_shared<Interventions>(tiny_translator().architecture(), std::move(interventions));
+  const RecordedPass pass(tiny_translator(), {.source = {3, 4, 5, 2}, .target = {1, 6, 7}}, editor);
+  expect(pass.final_rows(StackSite::encoder).extent(0) == 4 &&
+         pass.final_rows(StackSite::decoder).extent(0) == 3);
+}
+
+void edit_pair_points(std::string_view text) {
+  std::vector<Intervention> interventions;
+  for (const InterventionPoint& each : parse_points(tiny_translator().architecture(), text)) {
+    interventions.push_back({each.point, each.where, SetZero{}});
+  }
+  run_edited_pair(std::move(interventions));
+}
+
+void cut_pair_edges(std::string_view text) {
+  const HeadEdges edges = parse_edges(text);
+  std::vector<Intervention> interventions;
+  for (const InterventionPoint& each :
+       pattern_points(tiny_translator().architecture(), edges.head)) {
+    interventions.push_back(
+        {each.point, each.where, CutEdges{edges.edges, CutEdges::Rest::renormalised}});
+  }
+  run_edited_pair(std::move(interventions));
+}
+
 void read(std::size_t choice, std::string_view rest) {
-  switch (choice % 10) {
+  switch (choice % 13) {
     case 0: return read_points(rest);
     case 1: return trace_request(rest);
     case 2: return edit(std::string(rest), SetZero{});
@@ -122,7 +175,10 @@ void read(std::size_t choice, std::string_view rest) {
     case 5: return cut_edges(rest);
     case 6: return scale(rest);
     case 7: return steer(rest);
-    case 8: return set_mask(rest);
+    case 8: return read_pair_points(rest);
+    case 9: return edit_pair_points(rest);
+    case 10: return cut_pair_edges(rest);
+    case 11: return set_mask(rest);
     default: return name_grid(rest);
   }
 }

@@ -3,11 +3,13 @@
 //
 // An input is parts that end with a zero byte, and a body. Two bytes in front choose a route, whose
 // {names} and query the parts are, and a frame for the body: bytes alone would seldom come so far.
+// Where a name is {id}, an empty part is a trace of one text, and "2" one of a source and a target.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,24 +34,45 @@ LoadedModel tiny_model() {
           .tokenizer = train_character_tokenizer(std::span(&characters, 1))};
 }
 
+// A translator of one tiny vocabulary.
+LoadedTranslator tiny_translator() {
+  constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789";
+  StackSpecification decoder = make_gpt_config(2, 2, 8, 12, 64);
+  decoder.end_of_text = 2;
+  StackSpecification encoder = decoder;
+  encoder.role = StackRole::encoder;
+  encoder.has_unembedding = false;
+  encoder.block.attention.mask.kind = MaskKind::full;
+  decoder.block.cross_attention = decoder.block.attention;
+  decoder.block.cross_attention->positions = PositionKind::none;
+  decoder.block.cross_attention->mask.kind = MaskKind::full;
+  Transformer model({.stacks = {encoder, decoder}, .padding = 0, .decoder_start = 1});
+  model.parameters().initialize(1);
+  const std::shared_ptr<const Tokenizer> tokenizer =
+      train_character_tokenizer(std::span(&characters, 1));
+  return {.name = "tiny", .model = std::move(model), .tokenizers = {tokenizer, tokenizer}};
+}
+
 // Measuring them takes half a minute under the sanitizers.
 const TrainingRates known_rates = TrainingRates::uniform(1e11, 1e10);
 
 struct Server {
   LoadedModel model = tiny_model();
   ServeOptions options{.scheduler = {.parallel = 4, .waiting = 16},
-                       .explorer = {.trace_budget = 1 << 17,
+                       .explorer = {.trace_budget = 1 << 18,
                                     .rates = {{"f32", known_rates}, {"bf16", known_rates}}}};
   Compute compute;
   Metrics metrics;
   Scheduler scheduler{model, compute, metrics, options.scheduler};
+  HeldTranslator translator{tiny_translator};
   Context context{.model = model,
                   .options = options,
                   .name = "tiny",
                   .compute = compute,
                   .metrics = metrics,
                   .scheduler = scheduler,
-                  .created = 0};
+                  .created = 0,
+                  .translator = &translator};
   Gate gate{GateOptions{.api_key = "key", .allowed_origins = {"http://a"}}};
   Router router;
   std::vector<Router::Route> routes;
@@ -87,25 +110,34 @@ std::size_t next_byte(std::string_view& rest) {
 }
 
 // The id of a trace that is there.
-std::string living_trace(Server& server) {
+std::string living_trace(Server& server, const char* texts) {
   Request request = parse_request("POST", "/api/traces");
-  request.body = R"({"tokens":[1,2,3,4]})";
+  request.body = texts;
   const Reply reply = server.router.handle(std::move(request));
   if (reply.status != 200) std::abort();
   return parse_json(reply.body, "reply")["id"];
 }
 
-// The route's pattern with parts of the input as its names; an empty one is a trace, or 0.
+// The route's pattern with parts of the input as its names; an empty one is 0, or a site.
 std::string address_of(Server& server, const std::string& pattern, std::string_view& rest) {
   std::string address;
+  bool has_two_texts = false;
   for (std::size_t begin = 0; begin < pattern.size();) {
     const std::size_t brace = std::min(pattern.find('{', begin), pattern.size());
     address += pattern.substr(begin, brace - begin);
     if (brace == pattern.size()) break;
     const std::size_t end = pattern.find('}', brace);
     const std::string_view part = next_part(rest);
-    const bool is_trace = pattern.substr(brace, end - brace) == "{id";
-    address += !part.empty() ? std::string(part) : is_trace ? living_trace(server) : "0";
+    const std::string name = pattern.substr(brace + 1, end - brace - 1);
+    if (name == "id" && (part.empty() || part == "2")) {
+      has_two_texts = !part.empty();
+      address += living_trace(
+          server, has_two_texts ? R"({"source":"abc","target":"de"})" : R"({"tokens":[1,2,3,4]})");
+    } else if (part.empty()) {
+      address += name != "site" ? "0" : has_two_texts ? "cross" : "self";
+    } else {
+      address += part;
+    }
     begin = end + 1;
   }
   const std::string_view query = next_part(rest);
@@ -116,11 +148,13 @@ struct Frame {
   std::string_view before;
   std::string_view after;
 };
-constexpr std::array<Frame, 10> frames{{
+constexpr std::array<Frame, 12> frames{{
     {"", ""},
     {R"({"text":"abc",)", "}"},
     {R"({"tokens":[1,2,3],)", "}"},
     {R"({"tokens":[1,2,3],"interventions":[{)", "}]}"},
+    {R"({"source":"abc","target":"de",)", "}"},
+    {R"({"source":"abc","target":"de","interventions":[{)", "}]}"},
     {R"({"text":"ab","max_new_tokens":3,)", "}"},
     {R"({"prompt":"ab","max_tokens":3,)", "}"},
     {R"({"prompt":[[1,2],[3]],"max_tokens":2,"logprobs":2,)", "}"},

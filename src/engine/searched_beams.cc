@@ -69,7 +69,7 @@ OrderedJson searched_beams_json(const PairModel& model, const SearchedBeams& sea
   }
   return {{"beams", searched.options.beams},
           {"length_penalty", json_number(searched.options.length_penalty)},
-          {"longest", searched.options.max_length},
+          {"max_length", searched.options.max_length},
           {"nodes", nodes_json(model, searched.tree)},
           {"hypotheses", std::move(hypotheses)}};
 }

@@ -20,7 +20,7 @@ struct SearchedBeams {
 SearchedBeams search_beams(const PairModel& model, std::span<const std::int32_t> source,
                            BeamOptions options);
 
-// {"beams", "length_penalty", "longest",
+// {"beams", "length_penalty", "max_length",
 //  "nodes": [{"id", "parent", "step", "token", "log_probability", "sum", "state"}],
 //  "hypotheses": [{"node", "score", "log_probability", "finished", "text", "tokens"}]}
 OrderedJson searched_beams_json(const PairModel& model, const SearchedBeams& searched);

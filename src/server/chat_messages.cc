@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "server/field_support.h"
+#include "server/fields.h"
 
 namespace heed::server {
 namespace {

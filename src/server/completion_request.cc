@@ -1,7 +1,7 @@
 #include "server/completion_request.h"
 
 #include "server/chat_messages.h"
-#include "server/field_support.h"
+#include "server/fields.h"
 #include "server/sampling_fields.h"
 
 namespace heed::server {

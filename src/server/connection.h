@@ -1,10 +1,15 @@
 // A client's socket, with time limits for receiving, and detection of disconnection while a request
-// is being answered.
+// is being answered; and a pool of threads for connections, which grows with the open connections
+// up to a limit. An idle thread ends after a while, which releases its stack and its malloc cache.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -66,6 +71,36 @@ class Connection {
   std::atomic<Clock::time_point> last_words_deadline_{};
   std::atomic<Ending> ending_{Ending::none};
   std::atomic<bool> ended_{false};  // set after the two above
+};
+
+class ConnectionThreads {
+ public:
+  static constexpr std::chrono::milliseconds idle_time{500};
+
+  explicit ConnectionThreads(std::size_t most) : most_(most) {}
+  ConnectionThreads(const ConnectionThreads&) = delete;
+  ConnectionThreads& operator=(const ConnectionThreads&) = delete;
+
+  // Jobs beyond the bound wait for a thread.
+  void enqueue(std::function<void()> job);
+
+  // Finishes all jobs in the queue and joins the threads. Must be called before destruction.
+  void shutdown();
+
+  std::size_t threads() const;
+
+ private:
+  void start_thread();
+  void work();
+
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable ended_;
+  std::deque<std::function<void()>> jobs_;
+  std::size_t threads_ = 0;
+  std::size_t idle_ = 0;  // of them
+  bool closing_ = false;
 };
 
 }  // namespace heed::server

@@ -8,10 +8,10 @@
 #include "server/chat_template.h"
 #include "server/completion_request.h"
 #include "server/compute.h"
-#include "server/held_translator.h"
 #include "server/metrics.h"
 #include "server/scheduler.h"
 #include "server/serve.h"
+#include "server/translations.h"
 
 namespace heed::server {
 

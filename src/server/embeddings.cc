@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "server/field_support.h"
 #include "server/fields.h"
 
 namespace heed::server {

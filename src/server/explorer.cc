@@ -1,56 +1,71 @@
 #include "server/explorer.h"
 
 #include "engine/load_pair_model.h"
-#include "server/documented_queries.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/page.h"
-#include "server/explorer/pair_routes.h"
 #include "server/explorer/state.h"
-#include "server/explorer/translator_routes.h"
 #include "server/openapi.h"
 
 namespace heed::server {
-
 namespace {
 
-// Traces have the budget; pairs of texts, whose model is small, a part of it beside them.
-constexpr std::int64_t pair_share_of_budget = 8;
+using Translator = std::function<const LoadedTranslator&()>;
 
-void register_held_translator(Router& router, const Context& context) {
-  const std::int64_t budget = context.options.explorer.trace_budget / pair_share_of_budget;
-  HeldTranslator* const held = context.translator;
-  if (held == nullptr) {
-    register_pairs(router, context.compute, std::nullopt, budget);
-    return add_translator_route(router, context.compute, nullptr);
-  }
-  const auto translator = [held]() -> const LoadedTranslator& { return held->get(); };
-  register_pairs(
-      router, context.compute, [held] { return pair_model_of(held->get()); }, budget);
-  add_translator_route(router, context.compute, translator);
+// GET /api/translator. `translator` is called on the computing thread; none: the answer is 404.
+void add_translator_route(Router& router, Compute& compute, Translator translator) {
+  router.add("GET", "/api/translator",
+             [&compute, translator = std::move(translator)](const Request& request) {
+               require(translator != nullptr, ErrorCode::not_found,
+                       "this server has no translator: this build of heed carries none, and its "
+                       "model is one decoder; heed explore -m DIR serves an encoder-decoder");
+               return compute.run(request.stop,
+                                  [&] { return json_reply(translator_json(translator())); });
+             });
+}
+
+void add_routes_of_traces(Router& router, std::shared_ptr<TraceState> state) {
+  TraceRoutes routes(router, std::move(state));
+  add_trace_routes(routes);
+  add_attention_routes(routes);
+  add_prediction_routes(routes);
+  add_explanation_routes(routes);
+  add_vector_routes(routes);
+  add_neuron_routes(routes);
+  add_figure_routes(routes);
+  add_translation_routes(routes);
+  router.add_moved("/api/pairs",
+                   "a pair of texts is a trace; POST /api/traces with a \"source\" and a "
+                   "\"target\", and ask below /api/traces/{id}");
+}
+
+void add_page(Router& router) {
+  router.add("GET", "/api/openapi.json", [](const Request&) {
+    return text_reply(std::string(openapi_document()), "application/json");
+  });
+  refuse_undocumented_queries(router);
+  add_page_routes(router, page_files());
 }
 
 }  // namespace
 
 void register_explorer(Router& router, Context& context) {
-  StateRoutes routes(router, std::make_shared<State>(context, context.options.explorer));
+  const auto state = std::make_shared<State>(context, context.options.explorer);
+  Translator translator;
+  if (HeldTranslator* const held = context.translator; held != nullptr) {
+    translator = [held]() -> const LoadedTranslator& { return held->get(); };
+    state->load_translator = [held] { return pair_model_of(held->get()); };
+  }
+  add_routes_of_traces(router, state);
+  StateRoutes routes(router, state);
   add_model_routes(routes);
-  add_plan_routes(routes);
-  add_trace_routes(routes);
-  add_attention_routes(routes);
-  add_prediction_routes(routes);
-  add_explanation_routes(routes);
-  add_effect_routes(routes);
+  add_shape_routes(routes);
   add_weight_routes(routes);
   add_neuron_routes(routes);
-  add_vector_routes(routes);
-  add_derivation_routes(routes);
-  add_figure_routes(routes);
   add_generation_routes(routes);
   add_run_routes(routes);
   add_training_routes(routes);
-  register_held_translator(router, context);
-  refuse_undocumented_queries(router);
-  add_page_routes(router, page_files());
+  add_translator_route(router, context.compute, std::move(translator));
+  add_page(router);
 }
 
 void register_translator_explorer(Router& router, Compute& compute,
@@ -64,14 +79,14 @@ void register_translator_explorer(Router& router, Compute& compute,
                        {"decoder", dimensions_json(architecture.decoder())},
                        {"parameters", std::ssize(model.model->parameters().all())}});
   });
-  router.add("GET", "/api/openapi.json", [](const Request&) {
-    return text_reply(std::string(openapi_document()), "application/json");
-  });
-  register_pairs(router, compute, model, budget);
+  add_routes_of_traces(
+      router, std::make_shared<TraceState>(TraceState{
+                  .compute = compute, .traces = TraceStore(budget), .load_translator = [model] {
+                    return model;
+                  }}));
   add_translator_route(router, compute,
                        [&translator]() -> const LoadedTranslator& { return translator; });
-  refuse_undocumented_queries(router);
-  add_page_routes(router, page_files());
+  add_page(router);
 }
 
 }  // namespace heed::server

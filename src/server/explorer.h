@@ -11,7 +11,7 @@ namespace heed::server {
 void register_explorer(Router& router, Context& context);
 
 // The page and the endpoints of an encoder-decoder, which outlives the router. `budget`: bytes that
-// its pairs may take.
+// its traces may take.
 void register_translator_explorer(Router& router, Compute& compute,
                                   const LoadedTranslator& translator, std::int64_t budget);
 

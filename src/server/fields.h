@@ -1,5 +1,6 @@
 // The fields of a JSON object, each read with its type and its bounds; errors name the field, with
-// OpenAI's code. Absent and null are the same.
+// OpenAI's code. Absent and null are the same. What heed does not use is refused, or ignored with a
+// warning.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 
 #include "base/json.h"
 #include "heed/error.h"
+#include "server/exchange.h"
 
 namespace heed::server {
 
@@ -115,5 +117,23 @@ std::string shown(const Json& value);
 // call the field `label`.
 std::vector<std::int32_t> token_ids(const Json& array, std::int64_t vocabulary,
                                     const std::string& label, const std::string& path);
+
+// Throws FieldError for a field that would change the meaning of the reply and is not supported,
+// such as "tools", unless its value has no effect.
+void refuse_unsupported(const Fields& fields);
+
+// The same for one field of that kind.
+void refuse_field(const Fields& fields, std::string_view name);
+
+// "ignored fields: foo, bar": the fields that were not read, except those of OpenAI's that have no
+// effect here, such as "user", and `others`. Printable ASCII of bounded length.
+std::optional<std::string> ignored_fields(const Fields& fields,
+                                          const std::vector<std::string>& others = {});
+
+inline constexpr const char* warning_header = "X-Heed-Warning";
+
+// Adds the header if there are ignored fields. Call it after all fields have been read.
+void warn_of_ignored(const Fields& fields, Reply& reply,
+                     const std::vector<std::string>& others = {});
 
 }  // namespace heed::server

@@ -1,16 +1,44 @@
 // Turns the bytes of one HTTP/1.x request into its header section and body, strictly according to
-// RFC 9112: other parsers could interpret what it rejects differently (request smuggling).
+// RFC 9112: other parsers, such as Boost.Beast's, accept forms that could be interpreted
+// differently (request smuggling).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "server/http_syntax.h"
-
 namespace heed::server {
+
+inline constexpr std::size_t longest_target = 2048;
+inline constexpr std::size_t longest_request_line = longest_target + 32;
+
+// ASCII only.
+std::string lower_case(std::string_view text);
+
+bool is_token_character(char c);
+
+// `line` is one line without its CR LF. They throw HttpError 400, for a target that is too long 414
+// and for another version of HTTP than 1.0 and 1.1 505.
+void check_request_line(std::string_view line);
+void check_field_line(std::string_view line);
+
+// Names in lower case; values of a repeated name joined by ", ".
+using HeaderFields = std::map<std::string, std::string>;
+
+// How the length of a request's body is determined.
+struct BodyFraming {
+  bool chunked = false;
+  std::uint64_t length = 0;  // where it is not chunked
+
+  bool has_body() const { return chunked || length > 0; }
+};
+
+// Throws HttpError 400 if Content-Length and Transfer-Encoding are ambiguous.
+BodyFraming body_framing(const HeaderFields& fields);
 
 struct RequestHeader {
   std::string method;

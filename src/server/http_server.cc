@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "server/connection.h"
-#include "server/connection_threads.h"
 #include "server/http_session.h"
 #include "server/listener.h"
 

@@ -123,6 +123,18 @@ Reply Router::handle(Request request) const {
   return reply;
 }
 
+void Router::add_moved(std::string prefix, std::string message) {
+  moved_.emplace_back(std::move(prefix), std::move(message));
+}
+
+std::string Router::why_nothing(const std::string& path) const {
+  const std::string text = "there is nothing at " + path.substr(0, 200);
+  for (const auto& [prefix, message] : moved_) {
+    if (path == prefix || path.starts_with(prefix + "/")) return text + ": " + message;
+  }
+  return text;
+}
+
 Reply Router::answer(Request& request, std::string& route) const {
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   std::string allowed;
@@ -142,7 +154,7 @@ Reply Router::answer(Request& request, std::string& route) const {
     return reply_to_exception();
   }
   const std::string shown = request.path.substr(0, 200);
-  if (allowed.empty()) return error_reply(404, "there is nothing at " + shown);
+  if (allowed.empty()) return error_reply(404, why_nothing(request.path));
   Reply reply = error_reply(405, shown + " takes " + allowed + ", not " + request.method);
   reply.headers.emplace_back("Allow", allowed);
   return reply;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/exchange.h"
@@ -30,6 +31,9 @@ class Router {
   // match, the one that was added first is used.
   void add(const std::string& method, const std::string& pattern, Handler handler);
 
+  // What a 404 says of addresses that are `prefix` or below it, where nothing else matches.
+  void add_moved(std::string prefix, std::string message);
+
   // Never throws: an exception of a handler becomes an error reply. 404 if no pattern matches the
   // path, 405 if one matches for another method.
   Reply handle(Request request) const;
@@ -50,7 +54,10 @@ class Router {
   class Timer;
   Reply answer(Request& request, std::string& route) const;
 
+  std::string why_nothing(const std::string& path) const;
+
   std::vector<Entry> entries_;
+  std::vector<std::pair<std::string, std::string>> moved_;  // prefixes and messages
   Observer observer_;
 };
 

@@ -1,17 +1,54 @@
-// A server of a translator: POST /v1/translations, and the endpoints of operation.
+// POST /v1/translations: its request, the translator that a server holds beside its model, and a
+// server of a translator alone.
 #pragma once
 
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/loaded_translator.h"
 #include "server/compute.h"
+#include "server/fields.h"
 #include "server/metrics.h"
 #include "server/router.h"
-#include "server/translation_request.h"
 
 namespace heed::server {
+
+struct TranslationLimits {
+  std::size_t inputs = 256;  // texts of one request
+  std::int64_t beams = 64;
+};
+
+struct TranslationRequest {
+  SourceTokens sources;
+  BeamOptions search;
+};
+
+// Throws FieldError. `input` names a text of several by its number from 0, as in `choices`.
+TranslationRequest read_translation_request(const Fields& fields,
+                                            const LoadedTranslator& translator,
+                                            const TranslationLimits& limits);
+
+// Loaded when it is first used, so that servers which nobody asks for translations neither wait for
+// it nor keep it in memory. For any thread.
+class HeldTranslator {
+ public:
+  explicit HeldTranslator(std::function<LoadedTranslator()> load) : load_(std::move(load)) {}
+  HeldTranslator(const HeldTranslator&) = delete;
+  HeldTranslator& operator=(const HeldTranslator&) = delete;
+
+  // Stays where it is. Throws what loading throws; the next call then tries again.
+  const LoadedTranslator& get();
+
+  bool is_loaded() const;
+
+ private:
+  std::function<LoadedTranslator()> load_;
+  mutable std::mutex mutex_;
+  std::optional<LoadedTranslator> translator_;
+};
 
 // What POST /v1/translations needs.
 struct TranslationService {

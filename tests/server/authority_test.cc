@@ -1,4 +1,4 @@
-#include "server/authority.h"
+#include "server/gate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/connection_threads.h"
+#include "server/connection.h"
 
 #include <gtest/gtest.h>
 

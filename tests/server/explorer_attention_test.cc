@@ -32,7 +32,7 @@ TEST_F(ExplorerAttention, EqualsThePatternThatIsPrinted) {
   const Capture capture = trace_patterns(explorer_.model().gpt, tokens_);
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     for (std::int64_t head = 0; head < config_.heads(); ++head) {
-      const auto seen = explorer_.array(at(fmt::format("/attention/{}/{}", layer, head)));
+      const auto seen = explorer_.array(at(fmt::format("/attention/self/{}/{}", layer, head)));
       ASSERT_EQ(seen.shape, (std::vector<std::int64_t>{positions_, positions_}));
       const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
       for (std::int64_t i = 0; i < pattern.size(); ++i) {
@@ -60,10 +60,10 @@ TEST_F(ExplorerAttention, WalksExactlyAsPrinted) {
 }
 
 TEST_F(ExplorerAttention, RowsColumnsAndTilesAreOfTheSamePlane) {
-  const auto plane = explorer_.array(at("/attention/2/5"));
-  const auto row = explorer_.array(at("/attention/2/5/rows/20"));
-  const auto column = explorer_.array(at("/attention/2/5/columns/7"));
-  const auto tile = explorer_.array(at("/attention/2/5/tiles/0/0/0"));
+  const auto plane = explorer_.array(at("/attention/self/2/5"));
+  const auto row = explorer_.array(at("/attention/self/2/5/rows/20"));
+  const auto column = explorer_.array(at("/attention/self/2/5/columns/7"));
+  const auto tile = explorer_.array(at("/attention/self/2/5/tiles/0/0/0"));
   ASSERT_EQ(row.shape, std::vector<std::int64_t>{positions_});
   ASSERT_EQ(tile.shape, plane.shape);
   for (std::int64_t i = 0; i < positions_; ++i) {
@@ -73,16 +73,16 @@ TEST_F(ExplorerAttention, RowsColumnsAndTilesAreOfTheSamePlane) {
   for (std::size_t i = 0; i < plane.values.size(); ++i) {
     EXPECT_NEAR(tile.values[i], plane.values[i], 1e-7);
   }
-  const Json top = explorer_.get(at("/attention/2/5/rows/20?top=3"));
+  const Json top = explorer_.get(at("/attention/self/2/5/rows/20?top=3"));
   ASSERT_EQ(top["positions"].size(), 3);
   EXPECT_EQ(top["positions"][0]["weight"].get<float>(), *std::ranges::max_element(row.values));
 }
 
 TEST_F(ExplorerAttention, PoolsByMeanAndMax) {
-  const auto plane = explorer_.array(at("/attention/1/1"));
+  const auto plane = explorer_.array(at("/attention/self/1/1"));
   for (const char* pooling : {"mean", "max"}) {
     const auto pooled =
-        explorer_.array(at(std::string("/attention/1/1?pool=4&pooling=") + pooling));
+        explorer_.array(at(std::string("/attention/self/1/1?pool=4&pooling=") + pooling));
     const std::int64_t side = (positions_ + 3) / 4;
     ASSERT_EQ(pooled.shape, (std::vector<std::int64_t>{side, side}));
     double sum = 0, largest = 0;
@@ -104,7 +104,7 @@ TEST_F(ExplorerAttention, ThumbnailsAreEveryHeadMadeSmall) {
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     for (std::int64_t head = 0; head < config_.heads(); ++head) {
       const auto one =
-          explorer_.array(at(fmt::format("/attention/{}/{}?pooling=max&pool=2", layer, head)));
+          explorer_.array(at(fmt::format("/attention/self/{}/{}?pooling=max&pool=2", layer, head)));
       ASSERT_EQ(one.shape[0], side);
       const std::int64_t first = (layer * config_.heads() + head) * side * side;
       for (std::int64_t i = 0; i < side * side; ++i) {
@@ -115,7 +115,7 @@ TEST_F(ExplorerAttention, ThumbnailsAreEveryHeadMadeSmall) {
 }
 
 TEST_F(ExplorerAttention, ArraysComeInEveryFormat) {
-  const std::string target = at("/attention/0/0/rows/3");
+  const std::string target = at("/attention/self/0/0/rows/3");
   const Reply binary = explorer_.send("GET", target);
   EXPECT_EQ(binary.content_type, "application/octet-stream");
   EXPECT_EQ(binary.body.size(), positions_ * sizeof(float));

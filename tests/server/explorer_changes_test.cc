@@ -51,12 +51,12 @@ TEST_F(ExplorerChanges, EdgesAreCut) {
   const std::string id = changed(
       R"([{"kind":"cut","layer":4,"head":1,"edges":[[7,5],[7,6]]},
           {"kind":"cut","layer":4,"head":3,"edges":[[7,5]],"renormalise":true}])");
-  const auto row = array(id, fmt::format("/attention/4/1/rows/{}", hare_position));
-  const auto was = array(plain_, fmt::format("/attention/4/1/rows/{}", hare_position));
+  const auto row = array(id, fmt::format("/attention/self/4/1/rows/{}", hare_position));
+  const auto was = array(plain_, fmt::format("/attention/self/4/1/rows/{}", hare_position));
   EXPECT_EQ(row.values[5], 0.0F);
   EXPECT_EQ(row.values[6], 0.0F);
   EXPECT_EQ(row.values[0], was.values[0]);
-  const auto whole = array(id, fmt::format("/attention/4/3/rows/{}", hare_position));
+  const auto whole = array(id, fmt::format("/attention/self/4/3/rows/{}", hare_position));
   double sum = 0;
   for (const float value : whole.values) sum += value;
   EXPECT_NEAR(sum, 1.0, 1e-5);
@@ -65,7 +65,8 @@ TEST_F(ExplorerChanges, EdgesAreCut) {
   // Every view of the head shows the pattern that was used.
   const Json walk = explorer_.get("/api/traces/" + id + "/walk?layer=4&head=1");
   EXPECT_EQ(walk["answers"][6]["share"], 0.0);
-  EXPECT_EQ(array(id, "/attention/4/1/tiles/0/0/0").values, array(id, "/attention/4/1").values);
+  EXPECT_EQ(array(id, "/attention/self/4/1/tiles/0/0/0").values,
+            array(id, "/attention/self/4/1").values);
   const auto z = array(id, "/arrays/z4?positions=7&heads=1");
   for (std::size_t i = 0; i < z.values.size(); ++i) {
     EXPECT_NEAR(walk["output"][i].get<double>(), z.values[i], 1e-5);
@@ -105,7 +106,7 @@ TEST_F(ExplorerChanges, SwapsAnotherTextIn) {
             array(other, "/arrays/blocks.1.hook_resid_pre?positions=6").values);
   const std::string frozen = explorer_.trace(
       hare_sentence, Json::array({{{"kind", "freeze"}, {"point", "L2H4"}, {"from", other}}}));
-  EXPECT_EQ(array(frozen, "/attention/2/4").values,
+  EXPECT_EQ(array(frozen, "/attention/self/2/4").values,
             array(other, "/arrays/pattern2?heads=4").values);
 }
 
@@ -121,8 +122,8 @@ TEST_F(ExplorerChanges, HoldWhileTheTextGrows) {
                    {{"kind", "mean"}, {"point", "L1.mlp"}, {"from", plain_}}});
   const std::string grown =
       explorer_.post("/api/traces", {{"tokens", longer}, {"interventions", changes}})["id"];
-  const auto frozen = array(grown, "/attention/2/4/rows/7").values;
-  const auto theirs = array(other, "/attention/2/4/rows/7").values;
+  const auto frozen = array(grown, "/attention/self/2/4/rows/7").values;
+  const auto theirs = array(other, "/attention/self/2/4/rows/7").values;
   for (std::size_t key = 0; key <= 7; ++key) EXPECT_EQ(frozen[key], theirs[key]) << key;
   const std::string held = changed(R"([{"kind":"mean","point":"L1.mlp"}])");
   EXPECT_EQ(array(grown, "/arrays/mlp_out1?positions=8").values,
@@ -149,21 +150,21 @@ TEST_F(ExplorerChanges, WhatCannotBeIsRefusedWithOneMessage) {
   } refusals[] = {
       {"GET", "/api/traces/t999", 404, "evicted, or never created"},
       {"DELETE", "/api/traces/t999", 404, "evicted"},
-      {"GET", at + "/attention/99/0", 400, "layers 0 to 5"},
-      {"GET", at + "/attention/0/6", 400, "heads 0 to 5"},
-      {"GET", at + "/attention/0/0?pool=3", 400, "power of two"},
-      {"GET", at + "/attention/0/0?query_begin=50&query_end=60", 400, "are empty"},
-      {"GET", at + "/attention/0/0?pooling=median", 400, "median"},
-      {"GET", at + "/attention/0/0/tiles/9/0/0", 400, "level 9"},
-      {"GET", at + "/attention/0/0/tiles/0/1/0", 400, "tile (1, 0)"},
-      {"GET", at + "/attention/0/0/rows/1000000000", 400, "position 1000000000"},
-      {"GET", at + "/attention/0/x/rows/1", 400, "head"},
+      {"GET", at + "/attention/self/99/0", 400, "layers 0 to 5"},
+      {"GET", at + "/attention/self/0/6", 400, "heads 0 to 5"},
+      {"GET", at + "/attention/self/0/0?pool=3", 400, "power of two"},
+      {"GET", at + "/attention/self/0/0?query_begin=50&query_end=60", 400, "are empty"},
+      {"GET", at + "/attention/self/0/0?pooling=median", 400, "median"},
+      {"GET", at + "/attention/self/0/0/tiles/9/0/0", 400, "level 9"},
+      {"GET", at + "/attention/self/0/0/tiles/0/1/0", 400, "tile (1, 0)"},
+      {"GET", at + "/attention/self/0/0/rows/1000000000", 400, "position 1000000000"},
+      {"GET", at + "/attention/self/0/x/rows/1", 400, "head"},
       {"GET", at + "/walk?position=1000000000", 400, "position 1000000000"},
       {"GET", at + "/next?temperature=nan", 400, "temperature"},
       {"GET", at + "/next?temperature=-1", 400, "temperature"},
       {"GET", at + "/next?limit=-3", 400, "limit"},
       {"GET", at + "/next?temprature=0.5", 400, "did you mean 'temperature'"},
-      {"GET", at + "/attention/0/0?units=words", 400, "did you mean 'unit'"},
+      {"GET", at + "/attention/self/0/0?units=words", 400, "did you mean 'unit'"},
       {"GET", "/api/status?verbose=1", 400, "unknown parameter 'verbose'; it takes none"},
       {"GET", at + "/arrays/hook_qq", 400, "did you mean"},
       {"GET", at + "/arrays/q", 400, "name one"},
@@ -252,7 +253,7 @@ TEST(ExplorerTraces, TheOneUsedLongestAgoGoesFirst) {
     return LoadedModel{
         .name = "small", .gpt = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
   };
-  const std::int64_t one = TraceStore::bytes_needed(make().gpt.specification(), 20);
+  const std::int64_t one = TraceStore::bytes_needed(make().gpt.architecture(), 20);
   TestExplorer explorer(make(), {.trace_budget = 2 * one});
   const Json tokens = std::vector<int>(20, 3);
   const std::string first = explorer.post("/api/traces", {{"tokens", tokens}})["id"];

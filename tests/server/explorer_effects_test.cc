@@ -40,7 +40,7 @@ TEST_F(ExplorerEffects, WordsCoverTheTokens) {
 
 TEST_F(ExplorerEffects, WeightsOfAWordAreSumsOfItsTokens) {
   const Json words = explorer.get(path(""))["words"];
-  const std::string head = path("/attention/1/2");
+  const std::string head = path("/attention/self/1/2");
   const TestExplorer::Array tokens = explorer.array(head);
   const TestExplorer::Array by_words = explorer.array(head + "?unit=words");
   const auto positions = static_cast<std::size_t>(tokens.shape[0]);
@@ -69,9 +69,9 @@ TEST_F(ExplorerEffects, WeightsOfAWordAreSumsOfItsTokens) {
 
 TEST_F(ExplorerEffects, WordsAreNeitherPooledNorScored) {
   for (const char* wrong : {"pool=2", "values=scores"}) {
-    explorer.refusal("GET", path("/attention/0/0?unit=words&") + wrong, 400);
+    explorer.refusal("GET", path("/attention/self/0/0?unit=words&") + wrong, 400);
   }
-  explorer.refusal("GET", path("/attention/0/0?unit=letters"), 400);
+  explorer.refusal("GET", path("/attention/self/0/0?unit=letters"), 400);
 }
 
 // Of the 24 heads of 36 that attend most to one token: the first, the previous and the word's own
@@ -88,7 +88,7 @@ TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
     std::vector<std::pair<float, HeadName>> heads;
     for (const HeadName& head : all_heads(gpt.specification())) {
       const auto row = explorer.array(
-          path(fmt::format("/attention/{}/{}/rows/{}", head.layer, head.head, position)));
+          path(fmt::format("/attention/self/{}/{}/rows/{}", head.layer, head.head, position)));
       const auto last = std::min(begin, position - 1);
       ASSERT_GT(last, 2);
       heads.push_back({*std::max_element(row.values.begin() + 1, row.values.begin() + last), head});

@@ -22,7 +22,7 @@ LoadedModel small_model() {
 }
 
 std::int64_t bytes_of_one() {
-  return TraceStore::bytes_needed(small_model().gpt.specification(), positions);
+  return TraceStore::bytes_needed(small_model().gpt.architecture(), positions);
 }
 
 Json text_of(int token) { return std::vector<int>(static_cast<std::size_t>(positions), token); }
@@ -162,8 +162,9 @@ TEST_F(ExplorerMemory, MapsAreForgottenBeforeTracesOutgrowTheBudget) {
   for (int layer = 0; layer < 2; ++layer) {
     for (const char* values : {"pattern", "scores"}) {
       for (const std::string& id : {from, changed}) {
-        explorer_.send("GET", fmt::format("/api/traces/{}/attention/{}/0/tiles/0/0/0?values={}", id,
-                                          layer, values));
+        explorer_.send("GET",
+                       fmt::format("/api/traces/{}/attention/self/{}/0/tiles/0/0/0?values={}", id,
+                                   layer, values));
         EXPECT_LE(explorer_.get("/api/traces/" + id)["bytes"], held());
       }
     }
@@ -183,7 +184,7 @@ TEST_F(ExplorerMemory, TwoClientsMayChangeOneTrace) {
            {explorer_.send("POST", "/api/traces", Json{{"tokens", text_of(i % 9)}}.dump()),
             explorer_.send("POST", "/api/traces", body.dump()),
             explorer_.send("GET", "/api/traces/" + base + "/heads"),
-            explorer_.send("GET", "/api/traces/" + base + "/attention/1/0/tiles/0/0/0"),
+            explorer_.send("GET", "/api/traces/" + base + "/attention/self/1/0/tiles/0/0/0"),
             explorer_.send(i % 3 == 0 ? "DELETE" : "GET", "/api/traces/" + base)}) {
         if (reply.status != 200 && reply.status != 404) ++unexpected;
       }

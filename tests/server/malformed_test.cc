@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "server/connection_threads.h"
+#include "server/connection.h"
 #include "server/test_server.h"
 #include "support/process.h"
 

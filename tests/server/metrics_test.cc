@@ -1,7 +1,7 @@
 // Histograms of durations, and what of them is public.
 #include <gtest/gtest.h>
 
-#include "server/histogram.h"
+#include "server/metrics.h"
 #include "server/test_server.h"
 
 namespace heed::server {

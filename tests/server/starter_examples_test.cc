@@ -76,7 +76,7 @@ TEST(StarterExamples, SayWhatTheServerAnswers) {
     const std::int64_t query = find_word(words, example["word"].get<std::string>()).last();
     for (const Json& weight : example["weights"]) {
       const auto row =
-          explorer.array(fmt::format("/api/traces/{}/attention/{}/{}/rows/{}", id,
+          explorer.array(fmt::format("/api/traces/{}/attention/self/{}/{}/rows/{}", id,
                                      weight["layer"].get<int>(), weight["head"].get<int>(), query));
       const double share = weight["share"];
       const std::string attended = weight["attended"];
@@ -148,7 +148,7 @@ Json first_claim_with(const char* key, const char* value) {
 TEST(StarterExamples, TheCulpritIsFoundByWhatTheClueHasRead) {
   const auto checks = check_evidence(
       starter().gpt, starter().require_tokenizer(),
-      {.variants = 3, .choosing = 1, .most_heads = 0, .subjects = {"culprit"}, .seed = 5});
+      {.variants = 3, .choosing = 1, .max_heads = 0, .subjects = {"culprit"}, .seed = 5});
   const EvidenceCheck& culprit = checks.front();
   EXPECT_GT(culprit.probability, 0.9);
   EXPECT_LT(culprit.replaced, 0.1);

@@ -47,7 +47,10 @@ TEST_F(TranslatorBesideAModel, IsLoadedAtItsFirstUse) {
   explorer_.get("/api/model");
   explorer_.get("/v1/models");
   EXPECT_FALSE(held_.is_loaded());
-  explorer_.get("/api/pairs");
+  explorer_.get("/api/traces");
+  explorer_.post("/api/traces", {{"tokens", {1, 2}}});
+  EXPECT_FALSE(held_.is_loaded());
+  explorer_.post("/api/traces", {{"source", "the dog"}});
   EXPECT_TRUE(held_.is_loaded());
   explorer_.get("/api/translator");
   explorer_.post("/v1/translations", {{"input", "the dog"}, {"max_tokens", 2}});
@@ -81,10 +84,10 @@ TEST_F(TranslatorBesideAModel, TranslatesAndShowsPairs) {
                                    {{"input", {"the dog sees", "a bird"}}, {"beams", 3}, {"n", 2}});
   EXPECT_TRUE(reply["choices"] == expected["choices"]);
 
-  const Json pair = explorer_.post("/api/pairs", {{"source", "the dog"}, {"target", "der Hund"}});
-  EXPECT_TRUE(pair["model"] == "small");
+  const Json pair = explorer_.post("/api/traces", {{"source", "the dog"}, {"target", "der Hund"}});
+  EXPECT_TRUE(pair["model"]["name"] == "small");
   const auto shown =
-      explorer_.array("/api/pairs/" + pair["id"].get<std::string>() + "/attention/cross/0/1");
+      explorer_.array("/api/traces/" + pair["id"].get<std::string>() + "/attention/cross/0/1");
   const PairModel model = pair_model_of(held_.get());
   const RecordedPass pass(*model.model,
                           {model.encode_source("the dog"), model.encode_target("der Hund")});
@@ -107,7 +110,7 @@ TEST(TranslatorBesideNone, AFailureToLoadIsReportedEachTime) {
   TestExplorer explorer(small_decoder(), {}, &held);
   for (int i = 0; i < 2; ++i) {
     EXPECT_GE(explorer.send("GET", "/api/translator").status, 400);
-    EXPECT_GE(explorer.send("GET", "/api/pairs").status, 400);
+    EXPECT_GE(explorer.send("POST", "/api/traces", R"({"source":"a"})").status, 400);
   }
   EXPECT_EQ(explorer.send("GET", "/health").status, 200);
 }
@@ -134,8 +137,8 @@ TEST(TranslatorOfHeed, IsHeldBesideTheStarter) {
   EXPECT_GE(card["examples"].size(), 6U);
   const Json reply = server.post("/v1/translations", {{"input", "The dog sleeps."}});
   EXPECT_TRUE(reply["model"] == "translator");
-  const Json pair = server.post("/api/pairs", {{"source", "The dog sleeps."}});
-  EXPECT_TRUE(pair["model"] == "translator");
+  const Json pair = server.post("/api/traces", {{"source", "The dog sleeps."}});
+  EXPECT_TRUE(pair["model"]["name"] == "translator");
 }
 
 }  // namespace

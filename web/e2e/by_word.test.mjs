@@ -25,7 +25,7 @@ test('attention by words is the sum that the API gives, in the row of the wordâ€
   const { begin, end } = words[index];
   const page = await session.open(linkOf(long, `&layer=1&head=2&position=${begin}&unit=words`));
   await page.waitForFunction((position) => location.hash.includes(`position=${position}`), end - 1);
-  const weights = await values(`/api/traces/${id}/attention/1/2/rows/${end - 1}?unit=words`);
+  const weights = await values(`/api/traces/${id}/attention/self/1/2/rows/${end - 1}?unit=words`);
   await page.locator('.said .figure').first().waitFor();
   assert.equal(await wordRow(page).count(), words.length);
   assert.equal(await wordRow(page).nth(index).getAttribute('aria-pressed'), 'true');
@@ -78,7 +78,7 @@ test('a word is chosen by its last token, with the mouse and the keyboard; token
 
 test('the map and the lists by words have the weights of the API', async () => {
   const { id, words } = await makeTrace({ text: long });
-  const whole = await values(`/api/traces/${id}/attention/1/2?unit=words`);
+  const whole = await values(`/api/traces/${id}/attention/self/1/2?unit=words`);
   const page = await session.open(linkOf(long, '&layer=1&head=2&unit=words&view=map', 'compare'));
   const map = page.getByRole('application', { name: new RegExp(`over ${words.length} words`) });
   await map.focus();
@@ -95,7 +95,7 @@ test('the map and the lists by words have the weights of the API', async () => {
   await page.keyboard.press('Enter');
   await page.waitForFunction((position) => location.hash.includes(`position=${position}&`), words[4].end - 1);
   for (const [list, path] of [[0, 'rows'], [1, 'columns']]) {
-    const { positions } = await session.get(`/api/traces/${id}/attention/1/2/${path}/${words[4].end - 1}?unit=words&top=8`);
+    const { positions } = await session.get(`/api/traces/${id}/attention/self/1/2/${path}/${words[4].end - 1}?unit=words&top=8`);
     const items = page.locator('.lists ol').nth(list).locator('li');
     const expected = positions.filter(({ weight }) => weight > 0);
     // What was shown of another word may begin with the same one.

@@ -138,7 +138,7 @@ test('the change of attention is the difference of the rows of the API', async (
   const page = await session.open(link('&changes=L0H1&layer=1&head=2'));
   const base = await post('/api/traces', { text });
   const after = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', point: 'L0H1' }] });
-  const row = async (id) => (await (await fetch(`${session.address}/api/traces/${id}/attention/1/2/rows/${base.tokens.length - 1}?format=json`)).json()).values;
+  const row = async (id) => (await (await fetch(`${session.address}/api/traces/${id}/attention/self/1/2/rows/${base.tokens.length - 1}?format=json`)).json()).values;
   const [was, is] = [await row(base.id), await row(after.id)];
   const moved = was.reduce((sum, weight, key) => sum + Math.abs(weight - is[key]), 0) / 2;
   const caption = page.getByRole('region', { name: 'What changed in attention' }).locator('figcaption strong');

@@ -62,7 +62,7 @@ test('a head is selected and its map explored by keyboard', async () => {
   await map.focus();
   for (const key of ['ArrowUp', 'ArrowRight', 'ArrowRight', '+', '+', '0']) await page.keyboard.press(key);
   const query = tokens.length - 2;
-  const response = await fetch(`${session.address}/api/traces/${id}/attention/1/4/rows/${query}?format=json`);
+  const response = await fetch(`${session.address}/api/traces/${id}/attention/self/1/4/rows/${query}?format=json`);
   const { values } = await response.json();
   const reading = page.getByTestId('map-reading');
   await reading.locator('strong', { hasText: '%' }).waitFor();
@@ -79,7 +79,7 @@ test('the weights from and to a word equal those of the API', async () => {
   await words.getByRole('button', { pressed: true }).focus();
   await page.keyboard.press('ArrowLeft');
   for (const [path, title] of [['rows', /attends to$/], ['columns', /^What attends to/]]) {
-    const answer = await session.get(`/api/traces/${id}/attention/2/3/${path}/4?top=10`);
+    const answer = await session.get(`/api/traces/${id}/attention/self/2/3/${path}/4?top=10`);
     const positions = answer.positions.filter(({ weight }) => weight > 0);
     const list = page.getByRole('heading', { name: title }).locator('xpath=following-sibling::ol');
     await page.waitForFunction((count) => [...document.querySelectorAll('.lists ol')].some((one) => one.children.length === count), positions.length);
@@ -184,7 +184,7 @@ test('the hovered or selected head and cell are shown in detail', async () => {
 
 test('an attention pattern is exported', async () => {
   const { id } = await makeTrace();
-  const { values, shape } = await session.get(`/api/traces/${id}/attention/2/3?format=json`);
+  const { values, shape } = await session.get(`/api/traces/${id}/attention/self/2/3?format=json`);
   const page = await session.open(link('&view=map'));
   const menu = page.locator('details.export').first();
   await menu.locator('summary').click();

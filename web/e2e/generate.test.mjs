@@ -67,7 +67,7 @@ test('steps forward, back and through past steps by keyboard, with the tokens, d
   assert.equal((await first.locator('th').textContent()).trim(), shownText(candidates[0].token));
   assertShows(await first.locator('td').nth(1).textContent(), candidates[0].probability, 'the likeliest');
 
-  const answer = await session.get(`/api/traces/${whole.id}/attention/1/2/rows/${position}?top=6`);
+  const answer = await session.get(`/api/traces/${whole.id}/attention/self/1/2/rows/${position}?top=6`);
   const positions = answer.positions.filter(({ weight }) => weight > 0);
   await page.waitForFunction(([count, place]) => {
     const items = document.querySelectorAll('.lists ol')[0]?.children;

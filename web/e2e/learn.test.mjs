@@ -132,7 +132,7 @@ async function post(path, body) {
 async function compareKind(page, id, kind, layer, head) {
   const section = page.locator(`section[data-kind=${kind}]`);
   const row = kind === 'encoder' ? '' : '&row=written';
-  const { values, shape } = await session.get(`/api/pairs/${id}/attention/${kind}/${layer}/${head}?unit=words${row}&format=json`);
+  const { values, shape } = await session.get(`/api/traces/${id}/attention/${kind}/${layer}/${head}?unit=words${row}&format=json`);
   const table = section.locator('details', { hasText: 'As a table' });
   if (!(await table.evaluate((one) => one.open))) await table.locator('summary').click();
   await table.locator('tbody tr').first().waitFor();
@@ -153,7 +153,7 @@ test('three kinds of attention of a translator equal those of the API, and the m
     return page.context().close();
   }
   const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
-  const free = await post('/api/pairs', { source, ...(target && { target }) });
+  const free = await post('/api/traces', { source, ...(target && { target }) });
   for (const kind of ['encoder', 'decoder', 'cross']) await page.getByTestId(`says-${kind}`).waitFor();
   const { weights, columns } = await compareKind(page, free.id, 'encoder', 1, 0);
   await compareKind(page, free.id, 'decoder', 0, 0);
@@ -163,9 +163,9 @@ test('three kinds of attention of a translator equal those of the API, and the m
   assert.match(await page.locator('article').innerText(), new RegExp(`“${translator.name}”`));
 
   // Another word moves the vectors of earlier ones, unless there is a mask.
-  const masked = await post('/api/pairs', { source_tokens: free.source.tokens.map(({ id }) => id), target_tokens: free.target.tokens.map(({ id }) => id), interventions: [{ kind: 'mask_future', point: 'encoder' }] });
+  const masked = await post('/api/traces', { source_tokens: free.source.tokens.map(({ id }) => id), target_tokens: free.target.tokens.map(({ id }) => id), interventions: [{ kind: 'mask_future', point: 'encoder' }] });
   const position = free.source.words[1].begin;
-  const [without, within] = await Promise.all([free, masked].map(({ id }) => session.get(`/api/pairs/${id}/influence?side=source&position=${position}`)));
+  const [without, within] = await Promise.all([free, masked].map(({ id }) => session.get(`/api/traces/${id}/influence?side=source&position=${position}`)));
   await page.getByTestId('influence').waitFor();
   const cells = await page.getByTestId('influence').locator('tbody tr').evaluateAll((rows) => rows.map((row) => [row.cells[1].textContent, row.cells[3].textContent]));
   assert.equal(cells.length, free.source.tokens.length);
@@ -174,7 +174,7 @@ test('three kinds of attention of a translator equal those of the API, and the m
     assertShows(other, within.encoder[index], `with the mask, ${index}`);
     if (index < position) assert.equal(other, '0');
   });
-  const { text, without: usual } = await post(`/api/pairs/${masked.id}/translation`, {});
+  const { text, without: usual } = await post(`/api/traces/${masked.id}/translation`, {});
   const said = await page.getByTestId('translations').innerText();
   for (const one of [text, ...(text === usual.text ? [] : [usual.text])]) assert.ok(said.includes(one), `${said} has ${one}`);
 
@@ -196,8 +196,8 @@ test('a word of the target is chosen by keyboard, and the sentence says what is 
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('to=2'));
   const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
-  const free = await post('/api/pairs', { source, ...(target && { target }) });
-  const { positions } = await session.get(`/api/pairs/${free.id}/attention/cross/1/0/rows/2?top=1&unit=words&row=written`);
+  const free = await post('/api/traces', { source, ...(target && { target }) });
+  const { positions } = await session.get(`/api/traces/${free.id}/attention/cross/1/0/rows/${free.target.words[2].begin}?top=1&unit=words&row=written`);
   await page.waitForFunction((word) => document.querySelector('[data-testid=says-cross]')?.textContent.includes(`To write “${word}”`), free.target.words[2].text);
   const said = await page.getByTestId('says-cross').innerText();
   assert.ok(said.includes(`“${positions[0].text}”`), `${said} names ${positions[0].text}`);

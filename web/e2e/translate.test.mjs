@@ -21,7 +21,7 @@ async function post(where, body) {
   assert.ok(response.ok, `${where}: ${response.status}`);
   return response.json();
 }
-const makePair = (request = {}) => post('/api/pairs', { source, target, ...request });
+const makePair = (request = {}) => post('/api/traces', { source, target, ...request });
 /** Rows of an array of the API. */
 async function matrix(where) {
   const { shape: [, columns], values } = await session.get(`${where}${where.includes('?') ? '&' : '?'}format=json`);
@@ -69,7 +69,7 @@ translating('a word of the target: weights are those of the API and of heed atte
   const index = place(meta.target.words, 'springt');
   const { begin, end } = meta.target.words[index];
   const page = await session.open(link({ word: `t${index}`, cross: 'L1H0', decoder: 'L0H0' }));
-  const head = (kind, layer, one) => matrix(`/api/pairs/${meta.id}/attention/${kind}/${layer}/${one}?unit=words&row=written`);
+  const head = (kind, layer, one) => matrix(`/api/traces/${meta.id}/attention/${kind}/${layer}/${one}?unit=words&row=written`);
   const [cross, decoder] = [(await head('cross', 1, 0))[index], (await head('decoder', 0, 0))[index]];
   await assertListed(page, 'Its query into the source', meta.source.words, cross);
   await assertListed(page, 'Its query into its own past', meta.target.words, decoder);
@@ -85,7 +85,7 @@ translating('a word of the target: weights are those of the API and of heed atte
     await assertListed(page, 'Its query into the source', meta.source.words, weights);
   }
 
-  const { predictions, actual } = await session.get(`/api/pairs/${meta.id}/predictions?position=${begin - 1}&top=6`);
+  const { candidates: predictions, actual } = await session.get(`/api/traces/${meta.id}/next?position=${begin - 1}&limit=6`);
   const shown = page.getByTestId('predictions').getByRole('listitem');
   assert.equal(await shown.count(), 6);
   for (const [at, { probability }] of predictions.entries()) assertShows(await shown.nth(at).locator('.number').textContent(), probability, `prediction ${at}`);
@@ -93,7 +93,7 @@ translating('a word of the target: weights are those of the API and of heed atte
 
   await page.getByTestId('target-word').getByRole('button', { name: 'Once it is read' }).click();
   await page.getByRole('heading', { name: 'After “springt” comes…' }).waitFor();
-  const read = await matrix(`/api/pairs/${meta.id}/attention/cross/1/0?unit=words`);
+  const read = await matrix(`/api/traces/${meta.id}/attention/cross/1/0?unit=words`);
   await assertListed(page, 'Its query into the source', meta.source.words, read[index]);
   assert.match(page.url(), /row=read/);
   assert.deepEqual(page.problems, []);
@@ -104,8 +104,8 @@ translating('a word of the source attends in both directions, as the API says', 
   const meta = await makePair();
   const index = place(meta.source.words, 'she');
   const page = await session.open(link({ word: 's:she', encoder: 'L0H0', cross: 'L1H0' }));
-  const encoder = await matrix(`/api/pairs/${meta.id}/attention/encoder/0/0?unit=words`);
-  const cross = await matrix(`/api/pairs/${meta.id}/attention/cross/1/0?unit=words&row=written`);
+  const encoder = await matrix(`/api/traces/${meta.id}/attention/encoder/0/0?unit=words`);
+  const cross = await matrix(`/api/traces/${meta.id}/attention/cross/1/0?unit=words&row=written`);
   await assertListed(page, 'What it attends to', meta.source.words, encoder[index]);
   await assertListed(page, 'What attends to it', meta.source.words, encoder.map((row) => row[index]));
   await assertListed(page, 'Words of the target that attend to it', meta.target.words, cross.map((row) => row[index]));
@@ -115,7 +115,7 @@ translating('a word of the source attends in both directions, as the API says', 
 });
 
 translating('words are chosen by keyboard, one of each text in the tab order', async () => {
-  const { alignment, meta } = await makePair().then(async (pair) => ({ meta: pair, alignment: await session.get(`/api/pairs/${pair.id}/alignment?layer=1&head=0`) }));
+  const { alignment, meta } = await makePair().then(async (pair) => ({ meta: pair, alignment: await session.get(`/api/traces/${pair.id}/alignment?layer=1&head=0`) }));
   const page = await session.open(link({ cross: 'L1H0' }));
   const [sources, targets] = ['source', 'target'].map((side) => page.getByRole('toolbar', { name: new RegExp(`^Words of the ${side}`) }));
   await targets.waitFor();
@@ -143,13 +143,13 @@ translating('the map, the heads and their statistics are those of the API', asyn
   const page = await session.open(link({ kind: 'decoder', decoder: 'L1H0', by: 'tokens' }));
   const map = page.getByRole('application', { name: /^Attention in the decoder, the only head of block 1/ });
   await map.waitFor();
-  const pattern = await matrix(`/api/pairs/${meta.id}/attention/decoder/1/0`);
+  const pattern = await matrix(`/api/traces/${meta.id}/attention/decoder/1/0`);
   const panel = page.getByRole('tabpanel', { name: 'In the decoder' });
   const file = await exported(page, panel.locator('details.export').last(), 'CSV');
   const rows = file.toString().trim().split('\n');
   assert.ok(rows.some((row) => row.includes(String(Math.fround(pattern[3][1])))), 'the exported weights');
 
-  const { heads } = await session.get(`/api/pairs/${meta.id}/heads?kind=decoder`);
+  const { heads } = await session.get(`/api/traces/${meta.id}/heads?site=decoder`);
   await panel.getByText('All statistics as a table').click();
   const cells = await panel.getByTestId('statistics').locator('tbody tr').nth(1).locator('td').allTextContents();
   assertShows(cells[0], heads[1].largest, 'largest');
@@ -171,7 +171,7 @@ translating('the mask: another word moves earlier vectors of the encoder without
     if (side === 'target') await page.getByRole('button', { name: 'In the target' }).click();
     const { words } = base[side];
     const position = words[place(words, side === 'source' ? 'cave' : 'springt')].begin;
-    const [without, withMask] = await Promise.all([base, masked].map(({ id }) => session.get(`/api/pairs/${id}/influence?side=${side}&position=${position}`)));
+    const [without, withMask] = await Promise.all([base, masked].map(({ id }) => session.get(`/api/traces/${id}/influence?side=${side}&position=${position}`)));
     await page.getByText(side === 'source' ? 'Another word in place of “cave”' : 'Another word in place of “springt”').waitFor();
     for (const stack of ['encoder', 'decoder']) {
       const rows = page.getByTestId(`influence-${stack}`).locator('tbody tr');
@@ -207,7 +207,7 @@ translating('a cut edge and a head that is off: effects and translations are tho
   const interventions = [{ kind: 'cut_words', point: 'cross', target: from, source: to }, { kind: 'ablate', point: 'cross.L0H0' }];
   const changed = await makePair({ interventions });
   const check = async (shown) => {
-    const { positions } = await session.get(`/api/pairs/${changed.id}/effect`);
+    const { positions } = await session.get(`/api/traces/${changed.id}/effect`);
     const rows = shown.getByTestId('effect').locator('tbody tr');
     await rows.nth(positions.length - 1).waitFor();
     const drops = positions.map(({ actual }) => (actual ? actual.before - actual.after : 0));
@@ -220,7 +220,7 @@ translating('a cut edge and a head that is off: effects and translations are tho
       }
       assertShows(cells[2], moved, `moved ${at}`);
     }
-    const { text, without } = await post(`/api/pairs/${changed.id}/translation`, {});
+    const { text, without } = await post(`/api/traces/${changed.id}/translation`, {});
     const lines = shown.getByRole('region', { name: 'Change something' }).getByTestId('translations').locator('dd .mono');
     const plain = async (line) => (await line.innerText()).replace(/[␣\s]+/g, ' ').trim();
     assert.deepEqual([await plain(lines.nth(0)), await plain(lines.nth(1))], [without.text, text]);
@@ -244,7 +244,7 @@ translating('a typed sentence is translated by the model, and is part of the lin
   await box.fill('The dog sleeps.');
   await page.getByLabel(/^Target/).first().fill('');
   await page.keyboard.press('Enter');
-  const { target: { words } } = await post('/api/pairs', { source: 'The dog sleeps.' });
+  const { target: { words } } = await post('/api/traces', { source: 'The dog sleeps.' });
   const shown = page.getByRole('toolbar', { name: /^Words of the target/ }).locator('.word');
   await page.waitForFunction((count) => document.querySelectorAll('.target .word').length === count && location.hash.includes('sleeps'), words.length);
   assert.deepEqual(await shown.allTextContents(), words.map(({ text }) => text));

@@ -66,7 +66,7 @@ test('x · W + b gives the query, key and value of the API, and the terms add up
 test('scores without the mask agree with the API below the diagonal, and the rows sum to one', async () => {
   const { id, tokens } = await makeTrace();
   const count = tokens.length;
-  const { values } = await session.get(`/api/traces/${id}/attention/${layer}/${head}?values=scores&format=json`);
+  const { values } = await session.get(`/api/traces/${id}/attention/self/${layer}/${head}?values=scores&format=json`);
   const scores = values.flat(Infinity);
   const page = await session.open(link('unmasked'));
   const view = page.locator('#more-unmasked');

@@ -57,7 +57,7 @@ test('cells of a link show the numbers of the API: a query, a weight, a share of
   assertShows(await numberShown(page), terms.find(({ label }) => label === 'channel 11').right, 'weight');
   await page.context().close();
 
-  const pattern = await session.get(`/api/traces/${trace.id}/attention/${layer}/${head}?format=json`);
+  const pattern = await session.get(`/api/traces/${trace.id}/attention/self/${layer}/${head}?format=json`);
   page = await opened(at('pattern', position, 1));
   assertShows(await numberShown(page), pattern.values[position * trace.tokens.length + 1], 'attention');
   assert.deepEqual(page.problems, []);

@@ -97,8 +97,12 @@ OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* w
 }
 
 OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate) {
+  return candidate_json(model.token_bytes(candidate.token), candidate);
+}
+
+OrderedJson candidate_json(const std::string& token, const Candidate& candidate) {
   OrderedJson row{{"id", candidate.token},
-                  {"token", model.token_bytes(candidate.token)},
+                  {"token", token},
                   {"logit", json_number(static_cast<float>(candidate.logit))},
                   {"scaled", json_number(candidate.scaled_logit)},
                   {"probability", json_number(candidate.probability(SamplingStage::model))},

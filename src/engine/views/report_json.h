@@ -32,6 +32,8 @@ OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* w
 
 // A candidate for the next token, with its probability after each step of sampling.
 OrderedJson candidate_json(const LoadedModel& model, const Candidate& candidate);
+// The same with the bytes of the token.
+OrderedJson candidate_json(const std::string& token, const Candidate& candidate);
 
 // The number of parameters by part, and the cost of running and training.
 OrderedJson parameter_count_json(const std::string& name, const StackSpecification& config);

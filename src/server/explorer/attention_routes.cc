@@ -1,25 +1,44 @@
-// Attention of a trace: thumbnails of all heads, regions, tiles, rows and columns of a head, and
-// the computation of a head for one word.
+// Attention of a trace at each of its sites: thumbnails and statistics of all heads, regions,
+// tiles, rows and columns of a head, by tokens or by words.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/error.h"
+#include "engine/pair_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
+#include "microscope/attention/head_scan.h"
 #include "microscope/attention/word_walk.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/state.h"
-#include "server/explorer/word_attention.h"
 
 namespace heed::server {
 namespace {
 
+// Of the sites where a request may leave out which one, the one that it means.
+AttentionSite usual_site(const StoredTrace& trace) {
+  return trace.has_two_texts() ? cross_site : only_site;
+}
+
+AttentionSite site_in_query(const Request& request, const StoredTrace& trace) {
+  const auto name = request.parameter("site");
+  return name ? trace.site(*name) : usual_site(trace);
+}
+
 struct HeadPath {
+  AttentionSite site;
   std::int64_t layer;
   std::int64_t head;
 
   HeadPath(const Request& request, const StoredTrace& trace)
-      : layer(checked_layer(request.integer_in_path("layer"), trace.specification())),
-        head(checked_head(request.integer_in_path("head"), trace.specification())) {}
+      : site(trace.site(request.in_path("site"))),
+        layer(checked_layer(request.integer_in_path("layer"), trace.architecture().of(site.stack))),
+        head(request.integer_in_path("head")) {
+    const std::int64_t heads = attention_of(trace.architecture(), site).query_heads;
+    require(head >= 0 && head < heads, ErrorCode::invalid_argument,
+            "head {} does not exist: a layer has heads 0 to {}", head, heads - 1);
+  }
 };
 
 Pooling pooling_of(const Request& request, const char* fallback = "mean") {
@@ -36,62 +55,167 @@ std::int64_t cells(std::int64_t begin, std::int64_t end, std::int64_t pool) {
   return (end - begin + pool - 1) / pool;
 }
 
-Reply thumbnails(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
+Reply thumbnails(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const AttentionSite site = site_in_query(request, trace);
   const std::int64_t size = bounded(request, "size", 32, 1, 256);
+  const std::int64_t queries = trace.queries(site), keys = trace.keys(site);
   std::int64_t pool = 1;
-  while (cells(0, trace.positions(), pool) > size) pool *= 2;
-  const std::int64_t side = cells(0, trace.positions(), pool);
-  const StackSpecification& config = trace.specification();
-  Tensor<float> all(Shape{config.layers, config.heads(), side, side});
+  while (cells(0, std::max(queries, keys), pool) > size) pool *= 2;
+  const std::int64_t layers = trace.architecture().of(site.stack).layers;
+  const std::int64_t heads = attention_of(trace.architecture(), site).query_heads;
+  const std::int64_t rows = cells(0, queries, pool), columns = cells(0, keys, pool);
+  require_sendable(layers * heads * rows * columns);
+  Tensor<float> all(Shape{layers, heads, rows, columns});
   const Pooling pooling = pooling_of(request, "max");
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    for (std::int64_t head = 0; head < config.heads(); ++head) {
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (std::int64_t head = 0; head < heads; ++head) {
       require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
-      const Tensor<float> small =
-          trace.attention->region(only_site, {.layer = layer,
-                                              .head = head,
-                                              .query_end = trace.positions(),
-                                              .key_end = trace.positions(),
-                                              .pool = pool,
-                                              .pooling = pooling});
+      const Tensor<float> small = trace.attention->region(site, {.layer = layer,
+                                                                 .head = head,
+                                                                 .query_end = queries,
+                                                                 .key_end = keys,
+                                                                 .pool = pool,
+                                                                 .pooling = pooling});
       std::ranges::copy(small.span(), all.view()[layer][head].data());
     }
   }
   return array_reply(request, all, "thumbnails");
 }
 
+OrderedJson at_site(AttentionSite site, OrderedJson statistics) {
+  statistics.erase("kind");
+  OrderedJson head{{"site", site_name(site)}};
+  head.update(statistics);
+  return head;
+}
+
+Reply head_table(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  std::optional<AttentionSite> only;
+  if (const auto name = request.parameter("site")) only = trace.site(*name);
+  OrderedJson heads = OrderedJson::array();
+  if (trace.has_two_texts()) {
+    for (const AttentionSite site : sites_of(trace.architecture())) {
+      if (only && *only != site) continue;
+      for (const PairHeadStatistics& head :
+           pair_statistics(*trace.pass, *trace.attention, site, request.stop)) {
+        heads.push_back(at_site(site, pair_statistics_json(head)));
+      }
+    }
+    return json_reply({{"heads", std::move(heads)}});
+  }
+  HeadScan scan(trace.specification());
+  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
+  trace.pass->replay(scan);
+  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
+    for (std::int64_t head = 0; head < scan.heads(); ++head) {
+      heads.push_back(
+          at_site(only_site, head_statistics_json(layer, head, scan.statistics(layer, head))));
+    }
+  }
+  return json_reply({{"heads", std::move(heads)}});
+}
+
 bool asks_for_words(const Request& request) {
   return one_of(request, "unit", {"tokens", "words"}) == "words";
 }
 
-Reply region(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
-  const HeadPath path(request, trace);
-  if (asks_for_words(request)) return words_region(request, trace, path.layer, path.head);
-  AttentionRegion wanted{.layer = path.layer,
-                         .head = path.head,
-                         .query_begin = request.integer("query_begin", 0),
-                         .query_end = request.integer("query_end", trace.positions()),
-                         .key_begin = request.integer("key_begin", 0),
-                         .key_end = request.integer("key_end", trace.positions()),
-                         .pool = bounded(request, "pool", 1, 1, std::int64_t{1} << 30),
-                         .values = values_of(request),
-                         .pooling = pooling_of(request)};
-  const std::int64_t most = trace.positions();
-  if (wanted.query_begin >= 0 && wanted.key_begin >= 0) {
-    require_sendable(
-        cells(std::min(wanted.query_begin, most), std::min(wanted.query_end, most), wanted.pool) *
-        cells(std::min(wanted.key_begin, most), std::min(wanted.key_end, most), wanted.pool));
-  }
-  return array_reply(request, trace.attention->region(only_site, wanted), "attention");
+// ?row=: which positions stand for a word. Weights of a word's tokens have a sum, scores have none.
+WordRow word_row_of(const Request& request, AttentionSite site, const StoredTrace& trace) {
+  require(values_of(request) == AttentionValues::pattern && request.integer("pool", 1) == 1,
+          ErrorCode::invalid_argument,
+          "words sum the weights of their tokens: unit=words takes values=pattern and pool=1");
+  const bool is_written = one_of(request, "row", {"read", "written"}) == "written";
+  const bool is_encoder = trace.architecture().of(site.stack).role == StackRole::encoder;
+  require(!is_written || !is_encoder, ErrorCode::invalid_argument,
+          "an encoder writes no words: row=written is of a decoder, and of cross");
+  return is_written ? WordRow::written : WordRow::read;
 }
 
-Reply tile(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
+// The weights of the queries [begin, end), averaged, by the words of the keys.
+std::vector<float> weights_by_words(const StoredTrace& trace, const HeadPath& path,
+                                    std::int64_t begin, std::int64_t end) {
+  const Tensor<float> rows = trace.attention->region(path.site, {.layer = path.layer,
+                                                                 .head = path.head,
+                                                                 .query_begin = begin,
+                                                                 .query_end = end,
+                                                                 .key_end = trace.keys(path.site)});
+  std::vector<float> mean(static_cast<std::size_t>(trace.keys(path.site)));
+  for (std::int64_t row = 0; row < end - begin; ++row) {
+    const std::span<const float> weights = rows.view()[row].span();
+    for (std::size_t key = 0; key < mean.size(); ++key) {
+      mean[key] += weights[key] / static_cast<float>(end - begin);
+    }
+  }
+  return by_unit(trace.units_of(trace.key_side(path.site)), mean);
+}
+
+std::vector<float> word_row(const StoredTrace& trace, const HeadPath& path, const TextWord& word,
+                            WordRow row) {
+  if (row == WordRow::written && word.begin > 0) {
+    return weights_by_words(trace, path, word.begin - 1, word.end - 1);
+  }
+  return weights_by_words(trace, path, word.last(), word.end);
+}
+
+struct WordRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// ?NAME_begin= and ?NAME_end=, in words.
+WordRange word_range(const Request& request, const std::string& name, std::int64_t words) {
+  const std::int64_t begin = bounded(request, name + "_begin", 0, 0, words - 1);
+  return {begin, bounded(request, name + "_end", words, begin + 1, words)};
+}
+
+Reply region_of_words(const Request& request, const StoredTrace& trace, const HeadPath& path) {
+  const WordRow row = word_row_of(request, path.site, trace);
+  const std::vector<TextWord>& words = trace.units_of(trace.query_side(path.site));
+  const std::vector<TextWord>& key_words = trace.units_of(trace.key_side(path.site));
+  const WordRange queries = word_range(request, "query", std::ssize(words));
+  const WordRange keys = word_range(request, "key", std::ssize(key_words));
+  const std::int64_t width = keys.end - keys.begin;
+  require_sendable((queries.end - queries.begin) * width);
+  Tensor<float> region(Shape{queries.end - queries.begin, width});
+  for (std::int64_t word = queries.begin; word < queries.end; ++word) {
+    require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
+    const std::vector<float> weights =
+        word_row(trace, path, words[static_cast<std::size_t>(word)], row);
+    std::copy_n(weights.begin() + keys.begin, width, region.view()[word - queries.begin].data());
+  }
+  return array_reply(request, region, "attention-by-words");
+}
+
+Reply region(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const HeadPath path(request, trace);
+  if (asks_for_words(request)) return region_of_words(request, trace, path);
+  const std::int64_t queries = trace.queries(path.site), keys = trace.keys(path.site);
+  const AttentionRegion wanted{.layer = path.layer,
+                               .head = path.head,
+                               .query_begin = request.integer("query_begin", 0),
+                               .query_end = request.integer("query_end", queries),
+                               .key_begin = request.integer("key_begin", 0),
+                               .key_end = request.integer("key_end", keys),
+                               .pool = bounded(request, "pool", 1, 1, std::int64_t{1} << 30),
+                               .values = values_of(request),
+                               .pooling = pooling_of(request)};
+  if (wanted.query_begin >= 0 && wanted.key_begin >= 0) {
+    require_sendable(
+        cells(std::min(wanted.query_begin, queries), std::min(wanted.query_end, queries),
+              wanted.pool) *
+        cells(std::min(wanted.key_begin, keys), std::min(wanted.key_end, keys), wanted.pool));
+  }
+  return array_reply(request, trace.attention->region(path.site, wanted), "attention");
+}
+
+Reply tile(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
   return array_reply(request,
-                     trace.attention->tile(only_site, {.layer = path.layer,
+                     trace.attention->tile(path.site, {.layer = path.layer,
                                                        .head = path.head,
                                                        .level = request.integer_in_path("level"),
                                                        .row = request.integer_in_path("row"),
@@ -101,61 +225,124 @@ Reply tile(State& state, const Request& request) {
                      "tile");
 }
 
+// What the numbers of a row or column belong to: tokens or words of a side.
+struct WeightedPlaces {
+  PairSide side = PairSide::target;
+  std::string name{};
+};
+
 // The `top` largest weights, or all of them as an array.
-Reply weights_reply(const Request& request, const StoredTrace& trace, const Tensor<float>& weights,
-                    const std::string& name) {
+template <class Entry>
+Reply weights_reply(const Request& request, std::span<const float> weights, const std::string& name,
+                    const Entry& entry) {
   if (!request.parameter("top")) {
-    return array_reply(request,
-                       {.shape = {trace.positions()}, .values = weights.span(), .name = name});
+    return array_reply(request, {.shape = {std::ssize(weights)}, .values = weights, .name = name});
   }
-  const std::int64_t top = bounded(request, "top", 10, 1, 1 << 20);
-  std::vector<std::int64_t> order;
-  for (std::int64_t i = 0; i < weights.size(); ++i) order.push_back(i);
-  std::ranges::stable_sort(order,
-                           [&](std::int64_t a, std::int64_t b) { return weights[a] > weights[b]; });
-  order.resize(static_cast<std::size_t>(std::min(top, weights.size())));
+  const auto top = static_cast<std::size_t>(bounded(request, "top", 10, 1, 1 << 20));
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return weights[i]; });
+  order.resize(std::min(top, order.size()));
   OrderedJson positions = OrderedJson::array();
-  for (const std::int64_t position : order) {
-    const auto token = static_cast<std::size_t>(position);
-    positions.push_back({{"position", position},
-                         {"weight", json_number(weights[position])},
-                         {"token", token_json(trace.model(), trace.pass->tokens()[token])}});
-  }
+  for (const std::size_t i : order) positions.push_back(entry(i));
   return json_reply({{"positions", std::move(positions)}});
 }
 
-Reply row(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
+Reply token_weights(const Request& request, const StoredTrace& trace, const Tensor<float>& weights,
+                    const WeightedPlaces& places) {
+  return weights_reply(request, weights.span(), places.name, [&](std::size_t position) {
+    const std::int32_t token = trace.tokens(places.side)[position];
+    return OrderedJson{{"position", position},
+                       {"weight", json_number(weights[static_cast<std::int64_t>(position)])},
+                       {"token", trace.source.token_json(places.side, token)}};
+  });
+}
+
+Reply word_weights(const Request& request, const StoredTrace& trace,
+                   const std::vector<float>& weights, const WeightedPlaces& places) {
+  const OrderedJson units = units_json(trace.units_of(places.side));
+  return weights_reply(request, weights, places.name, [&](std::size_t word) {
+    OrderedJson entry{{"word", word}};
+    entry.update(units[word]);
+    entry["weight"] = json_number(weights[word]);
+    return entry;
+  });
+}
+
+// A position of a side in the path.
+std::int64_t position_in_path(const Request& request, const std::string& name,
+                              const StoredTrace& trace, PairSide side) {
+  const std::int64_t position = request.integer_in_path(name);
+  const std::int64_t count = std::ssize(trace.tokens(side));
+  require(position >= -count && position < count, ErrorCode::invalid_argument,
+          "position {} does not exist: the {} has positions 0 to {}, or from the end from -1 on",
+          position, trace.name_of(side), count - 1);
+  return position < 0 ? position + count : position;
+}
+
+Reply row(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
-  const std::int64_t query = checked_position(request.integer_in_path("query"), trace);
-  if (asks_for_words(request)) return words_row(request, trace, path.layer, path.head, query);
-  return weights_reply(request, trace,
-                       trace.attention->region(only_site, {.layer = path.layer,
+  const std::int64_t query = position_in_path(request, "query", trace, trace.query_side(path.site));
+  const PairSide side = trace.key_side(path.site);
+  if (asks_for_words(request)) {
+    const WordRow wanted = word_row_of(request, path.site, trace);
+    const std::vector<TextWord>& words = trace.units_of(trace.query_side(path.site));
+    return word_weights(request, trace,
+                        wanted == WordRow::written
+                            ? word_row(trace, path, unit_at(words, query), wanted)
+                            : weights_by_words(trace, path, query, query + 1),
+                        {side, "row-by-words"});
+  }
+  return token_weights(request, trace,
+                       trace.attention->region(path.site, {.layer = path.layer,
                                                            .head = path.head,
                                                            .query_begin = query,
                                                            .query_end = query + 1,
-                                                           .key_end = trace.positions(),
+                                                           .key_end = trace.keys(path.site),
                                                            .values = values_of(request)}),
-                       "row");
+                       {side, "row"});
 }
 
-Reply column(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
+// What each word gives to the whole word with the token at `key`.
+std::vector<float> word_column(const Request& request, const StoredTrace& trace,
+                               const HeadPath& path, std::int64_t key) {
+  const WordRow row = word_row_of(request, path.site, trace);
+  const TextWord& attended = unit_at(trace.units_of(trace.key_side(path.site)), key);
+  require_sendable(trace.queries(path.site) * (attended.end - attended.begin));
+  const Tensor<float> columns =
+      trace.attention->region(path.site, {.layer = path.layer,
+                                          .head = path.head,
+                                          .query_end = trace.queries(path.site),
+                                          .key_begin = attended.begin,
+                                          .key_end = attended.end});
+  const TextWord whole{.text = {}, .begin = 0, .end = attended.end - attended.begin};
+  const Tensor<float> by_word =
+      by_words(columns, trace.units_of(trace.query_side(path.site)), std::span(&whole, 1), row);
+  return {by_word.span().begin(), by_word.span().end()};
+}
+
+Reply column(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
   const HeadPath path(request, trace);
-  const std::int64_t key = checked_position(request.integer_in_path("key"), trace);
-  if (asks_for_words(request)) return words_column(request, trace, path.layer, path.head, key);
-  return weights_reply(request, trace,
-                       trace.attention->region(only_site, {.layer = path.layer,
+  const std::int64_t key = position_in_path(request, "key", trace, trace.key_side(path.site));
+  const PairSide side = trace.query_side(path.site);
+  if (asks_for_words(request)) {
+    return word_weights(request, trace, word_column(request, trace, path, key),
+                        {side, "column-by-words"});
+  }
+  return token_weights(request, trace,
+                       trace.attention->region(path.site, {.layer = path.layer,
                                                            .head = path.head,
-                                                           .query_end = trace.positions(),
+                                                           .query_end = trace.queries(path.site),
                                                            .key_begin = key,
                                                            .key_end = key + 1,
                                                            .values = values_of(request)}),
-                       "column");
+                       {side, "column"});
 }
 
 // The row of a head's pattern if an intervention changed it; otherwise empty.
-Tensor<float> edited_shares(StoredTrace& trace, std::int64_t layer, std::int64_t head,
+Tensor<float> edited_shares(const StoredTrace& trace, std::int64_t layer, std::int64_t head,
                             std::int64_t position) {
   if (!trace.pass->edits_pattern(only_site, layer, head)) return {};
   return trace.attention->region(only_site, {.layer = layer,
@@ -165,8 +352,8 @@ Tensor<float> edited_shares(StoredTrace& trace, std::int64_t layer, std::int64_t
                                              .key_end = trace.positions()});
 }
 
-Reply walk(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
+Reply walk(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "the computation of a head for a word is");
   const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.specification());
   const std::int64_t head = checked_head(request.integer("head", 0), trace.specification());
   const std::int64_t position = position_of(request, trace);
@@ -184,9 +371,10 @@ Reply walk(State& state, const Request& request) {
 
 }  // namespace
 
-void add_attention_routes(StateRoutes& routes) {
-  const std::string head = "/api/traces/{id}/attention/{layer}/{head}";
+void add_attention_routes(TraceRoutes& routes) {
+  const std::string head = "/api/traces/{id}/attention/{site}/{layer}/{head}";
   routes.add("GET", "/api/traces/{id}/thumbnails", thumbnails);
+  routes.add("GET", "/api/traces/{id}/heads", head_table);
   routes.add("GET", head, region);
   routes.add("GET", head + "/tiles/{level}/{row}/{column}", tile);
   routes.add("GET", head + "/rows/{query}", row);

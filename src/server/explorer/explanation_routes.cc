@@ -1,16 +1,25 @@
-// Attribution of a logit to components, heads, neurons, source positions or input tokens.
+// Why a trace of one text predicts what it does: attribution of a logit to its parts, the head with
+// the largest effect, the gradient of the loss, and the derivation of a number.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/views/derivation.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
+#include "microscope/explain/loss_flow.h"
+#include "microscope/intervene/head_effects.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {
 namespace {
+
+void require_unedited(const StoredTrace& trace, const char* what) {
+  require(trace.interventions.empty(), ErrorCode::unsupported,
+          "{} not support interventions; trace {} has some", what, trace.id);
+}
 
 std::int32_t checked_token(std::int64_t token, const StackSpecification& config) {
   require(token >= 0 && token < config.vocabulary_size, ErrorCode::invalid_argument,
@@ -93,8 +102,7 @@ AttributionBaseline baseline_of(const Request& request) {
 
 Reply by_token(const Request& request, const StoredTrace& trace, const LogitQuestion& question,
                std::int64_t position) {
-  require(trace.interventions.empty(), ErrorCode::unsupported,
-          "token attributions do not support interventions; trace {} has some", trace.id);
+  require_unedited(trace, "token attributions do");
   const IntegrationOptions options{.steps = bounded(request, "steps", 16, 1, 32),
                                    .baseline = baseline_of(request)};
   const IntegratedGradients found =
@@ -112,8 +120,8 @@ Reply by_token(const Request& request, const StoredTrace& trace, const LogitQues
   return json_reply(document);
 }
 
-Reply attribution(State& state, const Request& request) {
-  const StoredTrace& trace = trace_of(state, request);
+Reply attribution(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "attribution of a logit is");
   const std::int64_t position = position_of(request, trace);
   const LogitQuestion question = question_of(request, trace, position);
   const std::string by = one_of(request, "by", {"component", "head", "neuron", "source", "token"});
@@ -125,10 +133,82 @@ Reply attribution(State& state, const Request& request) {
   return by_part(request, trace, question, position, unit);
 }
 
+Reply head_by_effect(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "the head with the largest effect is");
+  require_unedited(trace, "effects of heads do");
+  const std::int64_t position = position_of(request, trace);
+  const HeadChoiceByEffect shown = head_to_show(trace.model().gpt, trace.pass->tokens(), position,
+                                                unit_at(trace.units, position).begin, request.stop);
+  return json_reply({{"position", position},
+                     {"layer", shown.effect.layer},
+                     {"head", shown.effect.head},
+                     {"moved", json_number(shown.effect.moved)},
+                     {"tried", shown.tried},
+                     {"token", token_json(trace.model(), shown.effect.token)},
+                     {"before", json_number(shown.effect.before)},
+                     {"after", json_number(shown.effect.after)}});
+}
+
+// ?token=; by default the token that follows the position in the text, or the most likely one.
+std::int32_t predicted_token(const Request& request, const StoredTrace& trace,
+                             std::int64_t position) {
+  if (request.parameter("token")) {
+    return static_cast<std::int32_t>(
+        bounded(request, "token", 0, 0, trace.specification().vocabulary_size - 1));
+  }
+  if (position + 1 < trace.positions()) {
+    return trace.pass->tokens()[static_cast<std::size_t>(position) + 1];
+  }
+  const Tensor<float> logits = trace.pass->logits(position, position + 1);
+  return static_cast<std::int32_t>(std::ranges::max_element(logits.span()) - logits.span().begin());
+}
+
+Reply gradients(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "the gradient of the loss is");
+  require_unedited(trace, "gradients of the loss do");
+  const std::int64_t position = position_of(request, trace);
+  const std::int32_t token = predicted_token(request, trace, position);
+  const LossFlow flow =
+      loss_flow(trace.model().gpt, trace.pass->tokens(), token, position, request.stop);
+  OrderedJson rows = OrderedJson::array();
+  OrderedJson norms = OrderedJson::array();
+  for (std::size_t row = 0; row < flow.points.size(); ++row) {
+    rows.push_back(stream_row_name(flow.points[row]));
+    OrderedJson numbers = OrderedJson::array();
+    for (const float norm : flow.norms.view()[static_cast<std::int64_t>(row)].span()) {
+      numbers.push_back(json_number(norm));
+    }
+    norms.push_back(std::move(numbers));
+  }
+  return json_reply({{"position", position},
+                     {"token", token_json(trace.model(), token)},
+                     {"loss", json_number(flow.loss)},
+                     {"rows", std::move(rows)},
+                     {"norms", std::move(norms)}});
+}
+
+constexpr std::int64_t usual_terms = 24;
+
+Reply derivation(TraceState& state, const Request& request) {
+  StoredTrace& trace = one_text_of(state, request, "the derivation of a number is");
+  const PointElement element{.point = request.parameter("point").value_or(""),
+                             .layer = request.integer("layer", -1),
+                             .head = request.integer("head", 0),
+                             .position = position_of(request, trace),
+                             .index = request.integer("index", 0),
+                             .key = request.integer("key", 0)};
+  const auto terms = static_cast<std::size_t>(bounded(request, "terms", usual_terms, 1, 1 << 20));
+  return json_reply(
+      derivation_json(derive({trace.model(), *trace.pass, *trace.attention}, element), terms));
+}
+
 }  // namespace
 
-void add_explanation_routes(StateRoutes& routes) {
+void add_explanation_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/traces/{id}/attribution", attribution);
+  routes.add("GET", "/api/traces/{id}/head", head_by_effect);
+  routes.add("GET", "/api/traces/{id}/gradients", gradients);
+  routes.add("GET", "/api/traces/{id}/derivation", derivation);
 }
 
 }  // namespace heed::server

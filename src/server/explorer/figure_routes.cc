@@ -17,10 +17,10 @@ constexpr std::size_t shown_characters = 400;  // of the text, in a caption
 constexpr std::size_t bars = 20;
 constexpr std::int64_t largest_map = 2048;  // positions of an attention map
 
-std::vector<std::string> token_labels(const StoredTrace& trace) {
+std::vector<std::string> token_labels(const StoredTrace& trace, PairSide side = PairSide::target) {
   std::vector<std::string> labels;
-  for (const std::int32_t token : trace.pass->tokens()) {
-    labels.push_back(token_text(trace.model(), token));
+  for (const std::int32_t token : trace.tokens(side)) {
+    labels.push_back(trace.source.token_json(side, token)["text"]);
   }
   return labels;
 }
@@ -31,41 +31,57 @@ std::vector<std::string> numbered(std::int64_t count) {
   return labels;
 }
 
-std::string caption(const StoredTrace& trace) {
+std::string joined_text(const StoredTrace& trace, PairSide side) {
   std::string text;
-  for (const std::string& label : token_labels(trace)) text += label;
+  for (const std::string& label : token_labels(trace, side)) text += label;
   if (text.size() > shown_characters) {
     std::size_t end = shown_characters;
     while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     text = text.substr(0, end) + "…";
   }
-  std::string line = fmt::format("Model {}, text “{}”.", trace.model().name, text);
+  return text;
+}
+
+std::string caption(const StoredTrace& trace) {
+  std::string line = fmt::format("Model {}, ", trace.source.name());
+  if (trace.has_two_texts()) {
+    line += fmt::format("source “{}”, target “{}”.", joined_text(trace, PairSide::source),
+                        joined_text(trace, PairSide::target));
+  } else {
+    line += fmt::format("text “{}”.", joined_text(trace, PairSide::target));
+  }
   if (!trace.interventions.empty()) {
     line += fmt::format(" With {} interventions.", trace.interventions.size);
   }
   return line;
 }
 
-Figure attention_figure(StoredTrace& trace, const Request& request) {
-  const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.specification());
-  const std::int64_t head = checked_head(request.integer("head", 0), trace.specification());
-  if (trace.positions() > largest_map) {
+Figure attention_figure(const StoredTrace& trace, const Request& request) {
+  const AttentionSite site =
+      trace.site(request.parameter("site").value_or(trace.has_two_texts() ? "cross" : "self"));
+  const StackSpecification& stack = trace.architecture().of(site.stack);
+  const std::int64_t layer = checked_layer(request.integer("layer", 0), stack);
+  const std::int64_t head =
+      bounded(request, "head", 0, 0, attention_of(trace.architecture(), site).query_heads - 1);
+  const std::int64_t queries = trace.queries(site), keys = trace.keys(site);
+  if (std::max(queries, keys) > largest_map) {
     throw HttpError(413, fmt::format("a map of {} positions is larger than {}: take a part as an "
                                      "array",
-                                     trace.positions(), largest_map));
+                                     std::max(queries, keys), largest_map));
   }
   const Tensor<float> pattern = trace.attention->region(
-      only_site,
-      {.layer = layer, .head = head, .query_end = trace.positions(), .key_end = trace.positions()});
-  return draw_heat_map(
-      {.values = pattern,
-       .row_labels = token_labels(trace),
-       .column_labels = token_labels(trace),
-       .row_axis = "query",
-       .column_axis = "key",
-       .value_name = "attention",
-       .scale = FigureScale::share},
-      {.title = fmt::format("Attention of head {}.{}", layer, head), .caption = caption(trace)});
+      site, {.layer = layer, .head = head, .query_end = queries, .key_end = keys});
+  const std::string name =
+      trace.has_two_texts() ? fmt::format("{} ", site_name(site)) : std::string();
+  return draw_heat_map({.values = pattern,
+                        .row_labels = token_labels(trace, trace.query_side(site)),
+                        .column_labels = token_labels(trace, trace.key_side(site)),
+                        .row_axis = "query",
+                        .column_axis = "key",
+                        .value_name = "attention",
+                        .scale = FigureScale::share},
+                       {.title = fmt::format("Attention of {}head {}.{}", name, layer, head),
+                        .caption = caption(trace)});
 }
 
 double statistic_of(const HeadStatistics& statistics, const std::string& name) {
@@ -138,16 +154,19 @@ Figure next_figure(const StoredTrace& trace, const Request& request) {
       trace_candidates(logits.span(), SamplingOptions::unmodified(), {});
   BarFigure figure{.value_name = "probability"};
   for (const Candidate& candidate : std::span(all).first(std::min(bars, all.size()))) {
-    figure.labels.push_back(token_text(trace.model(), candidate.token));
+    figure.labels.push_back(trace.source.token_json(PairSide::target, candidate.token)["text"]);
     figure.values.push_back(candidate.probability(SamplingStage::model));
   }
   return draw_bars(figure, {.title = fmt::format("Next-token prediction at position {}", position),
                             .caption = caption(trace)});
 }
 
-Reply figure(State& state, const Request& request) {
-  StoredTrace& trace = trace_of(state, request);
+Reply figure(TraceState& state, const Request& request) {
   const std::string kind = one_of(request, "kind", {"attention", "heads", "lens", "next"});
+  const bool is_of_one_text = kind == "heads" || kind == "lens";
+  const StoredTrace& trace = is_of_one_text
+                                 ? one_text_of(state, request, "the figure of heads or a lens is")
+                                 : trace_of(state, request);
   const std::string format = one_of(request, "format", {"svg", "png", "html"});
   const Figure drawn = kind == "attention" ? attention_figure(trace, request)
                        : kind == "heads"   ? heads_figure(trace, request)
@@ -163,7 +182,7 @@ Reply figure(State& state, const Request& request) {
 
 }  // namespace
 
-void add_figure_routes(StateRoutes& routes) {
+void add_figure_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/traces/{id}/figure", figure);
 }
 

@@ -31,7 +31,7 @@ class Writing {
     const LoadedModel& model = *source_.model;
     const StackSpecification& config = model.gpt.specification();
     const std::int64_t length = std::min(std::ssize(tokens_) + max_new_tokens_, config.context);
-    state.traces.require_room(config, length);
+    state.traces.require_room(model.gpt.architecture(), length);
     const auto given = body.find("interventions");
     const Json list_of_none, &list = given != body.end() ? *given : list_of_none;
     const std::size_t kept = state.traces.keep(passes_named_in(list));
@@ -94,7 +94,7 @@ class Writing {
     session_memory_ = {};
     const std::string id = state_.traces
                                .add({.source = source_,
-                                     .tokens = tokens_,
+                                     .texts = {.source = {}, .target = tokens_},
                                      .editor = editor_,
                                      .interventions = std::move(interventions_),
                                      .held = std::move(held_)},
@@ -108,7 +108,7 @@ class Writing {
  private:
   Writing(State& state, const Fields& fields)
       : state_(state),
-        source_(state.models.explored()),
+        source_(state.explored_model()),
         tokens_(prompt_of(fields)),
         sampling_(sampling_of(fields)) {
     const StackSpecification& config = source_.model->gpt.specification();

@@ -1,8 +1,104 @@
 #include "server/explorer/model_json.h"
 
+#include <array>
+#include <string_view>
+
+#include "engine/embedded_files.h"
+#include "engine/measured_examples.h"
+#include "engine/pair_examples.h"
+#include "engine/views/report_json.h"
 #include "model/parameter_count.h"
 
 namespace heed::server {
+namespace {
+
+struct Example {
+  std::string_view id, title, text, note;
+};
+
+// For models of which nothing has been measured: the notes ask, and claim nothing. The page picks
+// the head by its effect.
+constexpr std::string_view what_tells = "Which word tells what is meant here?";
+constexpr std::string_view what_it_is = "What is “it”? Choose the word and see.";
+
+constexpr std::array<Example, 18> general{{
+    {.id = "question",
+     .title = "A question",
+     .text = "The capital of France is",
+     .note = "Which word does the model attend to before it answers?"},
+    {.id = "names",
+     .title = "Two names",
+     .text = "When Mary and John went to the shop, John gave a drink to",
+     .note = "One of the names has already been said twice: a head that notices can tell who is "
+             "left."},
+    {.id = "repeat",
+     .title = "The same again",
+     .text = "One two three four five, one two three",
+     .note =
+         "A repeated text: look for heads that attend to the token after the first occurrence."},
+    {.id = "creature",
+     .title = "A fluffy blue creature",
+     .text = "A fluffy blue creature roamed the verdant forest",
+     .note = "Do “creature” and “forest” attend to their adjectives?"},
+    {.id = "mole-animal",
+     .title = "American shrew mole",
+     .text = "American shrew mole",
+     .note = what_tells},
+    {.id = "mole-quantity",
+     .title = "One mole of carbon dioxide",
+     .text = "One mole of carbon dioxide",
+     .note = what_tells},
+    {.id = "mole-skin",
+     .title = "Take a biopsy of the mole",
+     .text = "Take a biopsy of the mole",
+     .note = what_tells},
+    {.id = "tower-eiffel",
+     .title = "The Eiffel tower",
+     .text = "The Eiffel tower",
+     .note = what_tells},
+    {.id = "tower-miniature",
+     .title = "A miniature tower",
+     .text = "A miniature tower",
+     .note = what_tells},
+    {.id = "car",
+     .title = "They crashed the car",
+     .text = "They crashed the car",
+     .note = "What happened to the car?"},
+    {.id = "harry-wizard",
+     .title = "Harry among wizards",
+     .text = "The wizard spoke of spells, of dragons and of Harry",
+     .note = what_tells},
+    {.id = "harry-prince",
+     .title = "Harry, Sussex and William",
+     .text = "The Queen spoke of Sussex, of William and of Harry",
+     .note = what_tells},
+    {.id = "bank-river",
+     .title = "The river bank",
+     .text = "They sat by the river bank",
+     .note = what_tells},
+    {.id = "bank-money",
+     .title = "Money to the bank",
+     .text = "They carried the money to the bank",
+     .note = what_tells},
+    {.id = "apple-fruit",
+     .title = "An orange and an apple",
+     .text = "Please buy an orange and an apple",
+     .note = what_tells},
+    {.id = "apple-company",
+     .title = "A phone and an apple",
+     .text = "Please buy a phone and an apple",
+     .note = what_tells},
+    {.id = "pronoun-animal",
+     .title = "Too tired to cross",
+     .text = "The animal didn't cross the street because it was too tired",
+     .note = what_it_is},
+    {.id = "pronoun-street",
+     .title = "Too wide to cross",
+     .text = "The animal didn't cross the street because it was too wide",
+     .note = what_it_is},
+}};
+
+}  // namespace
 
 OrderedJson dimensions_json(const StackSpecification& config) {
   return {{"vocabulary", config.vocabulary_size},
@@ -13,6 +109,44 @@ OrderedJson dimensions_json(const StackSpecification& config) {
           {"head_size", config.head_size()},
           {"feed_forward", config.feed_forward()},
           {"parameters", count_parameters(config).total}};
+}
+
+OrderedJson translator_json(const LoadedTranslator& translator) {
+  const Architecture& architecture = translator.model.architecture();
+  // Those of the microworld, which the built-in translator learned from.
+  const OrderedJson languages =
+      translator.is_embedded ? OrderedJson::array({"English", "German"}) : OrderedJson(nullptr);
+  return {{"name", translator.name},
+          {"embedded", translator.is_embedded},
+          {"parameters", std::ssize(translator.model.parameters().all())},
+          {"encoder", dimensions_json(architecture.encoder())},
+          {"decoder", dimensions_json(architecture.decoder())},
+          {"languages", languages},
+          {"architecture",
+           {{"encoder", architecture_json(architecture.encoder())},
+            {"decoder", architecture_json(architecture.decoder())}}},
+          {"examples", translator_examples_json(translator)}};
+}
+
+OrderedJson examples_json(const LoadedModel& model) {
+  if (model.is_starter) {
+    return examples_for_page(model,
+                             parse_json(starter_files()->examples, "the starter's examples"));
+  }
+  OrderedJson list = OrderedJson::array();
+  for (const Example& example : general) {
+    list.push_back({{"id", example.id},
+                    {"title", example.title},
+                    {"text", example.text},
+                    {"note", example.note}});
+  }
+  return list;
+}
+
+OrderedJson translator_examples_json(const LoadedTranslator& translator) {
+  if (!translator.is_embedded) return OrderedJson::array();
+  return pair_examples_for_page(
+      parse_json(translator_files()->examples, "the built-in translator's examples"));
 }
 
 }  // namespace heed::server

@@ -1,7 +1,9 @@
-// The description of a model for the page.
+// Descriptions of models for the page, with sentences to look at.
 #pragma once
 
 #include "base/json.h"
+#include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "model/architecture.h"
 
 namespace heed::server {
@@ -9,5 +11,15 @@ namespace heed::server {
 // {"vocabulary", "context", "channels", "layers", "heads", "head_size", "feed_forward",
 //  "parameters"}
 OrderedJson dimensions_json(const StackSpecification& config);
+
+// {"name", "embedded", "parameters", "encoder", "decoder", "languages", "architecture", "examples"}
+OrderedJson translator_json(const LoadedTranslator& translator);
+
+// The examples for a model: for the starter model those that were measured with it
+// (engine/measured_examples.h), for others sentences of general interest.
+OrderedJson examples_json(const LoadedModel& model);
+
+// Those of the translator that heed carries (engine/pair_examples.h); of others none.
+OrderedJson translator_examples_json(const LoadedTranslator& translator);
 
 }  // namespace heed::server

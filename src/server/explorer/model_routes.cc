@@ -1,4 +1,4 @@
-// The model: its shape, vocabulary and parameters.
+// The model: its shape and vocabulary.
 #include <algorithm>
 
 #include "base/error.h"
@@ -6,14 +6,9 @@
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "heed/version.h"
-#include "model/parameter_count.h"
-#include "model/presets.h"
-#include "server/explorer/examples.h"
 #include "server/explorer/model_json.h"
-#include "server/explorer/shape_query.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
-#include "server/openapi.h"
 
 namespace heed::server {
 namespace {
@@ -23,12 +18,12 @@ constexpr std::int64_t most_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
 std::int64_t most_prompt_tokens(const State& state) {
-  const StackSpecification& config = state.context.model.gpt.specification();
+  const Architecture& architecture = state.context.model.gpt.architecture();
   std::int64_t fits = 0;
-  std::int64_t fails = config.context + 1;
+  std::int64_t fails = state.context.model.gpt.specification().context + 1;
   while (fails - fits > 1) {
     const std::int64_t middle = (fits + fails) / 2;
-    const bool has_room = TraceStore::bytes_needed(config, middle) <= state.traces.budget();
+    const bool has_room = TraceStore::bytes_needed(architecture, middle) <= state.traces.budget();
     (has_room ? fits : fails) = middle;
   }
   return fits;
@@ -99,58 +94,12 @@ Reply vocabulary(State& state, const Request& request) {
   return json_reply({{"tokens", std::move(texts)}});
 }
 
-OrderedJson parts_json(const ParameterCount& count) {
-  OrderedJson parts = OrderedJson::array();
-  const auto add = [&](const char* name, std::int64_t parameters) {
-    parts.push_back({{"name", name},
-                     {"parameters", parameters},
-                     {"share", static_cast<double>(parameters) /
-                                   static_cast<double>(std::max<std::int64_t>(count.total, 1))}});
-  };
-  add("embedding", count.embedding);
-  add("position", count.position);
-  add("attention", count.attention_total);
-  add("feed_forward", count.feed_forward_total);
-  add("biases", count.biases);
-  add("norms", count.norms);
-  add("unembedding", count.unembedding);
-  return parts;
-}
-
-Reply parameters(State& state, const Request& request) {
-  std::string name;
-  const StackSpecification config = shape_of(state, request, name);
-  OrderedJson document = parameter_count_json(name, config);
-  document["parts"] = parts_json(count_parameters(config));
-  return json_reply(document);
-}
-
-Reply presets(State&, const Request&) {
-  OrderedJson list = OrderedJson::array();
-  for (const ModelPreset& preset : model_presets()) {
-    OrderedJson shape = dimensions_json(preset.config);
-    shape.erase("parameters");
-    shape["tied"] = preset.config.tied_unembedding;
-    shape["bias"] = has_biases(preset.config);
-    list.push_back({{"name", preset.name},
-                    {"description", preset.description},
-                    {"config", std::move(shape)},
-                    {"parameters", count_parameters(preset.config).total}});
-  }
-  return json_reply({{"presets", std::move(list)}});
-}
-
 }  // namespace
 
 void add_model_routes(StateRoutes& routes) {
   routes.add("GET", "/api/model", describe_model);
   routes.add("POST", "/api/tokenize", tokenize);
   routes.add("GET", "/api/vocabulary", vocabulary);
-  routes.add("GET", "/api/parameters", parameters);
-  routes.add("GET", "/api/presets", presets);
-  routes.router().add("GET", "/api/openapi.json", [](const Request&) {
-    return text_reply(std::string(openapi_document()), "application/json");
-  });
 }
 
 }  // namespace heed::server

@@ -20,8 +20,8 @@ constexpr std::int64_t stories_read = 400;
 constexpr std::size_t most_kept_contexts = 512;  // documents of some kilobytes
 constexpr std::size_t most_corpus_bytes = std::size_t{4} << 20;
 
-Reply strongest(State& state, const Request& request) {
-  const StoredTrace& trace = trace_of(state, request);
+Reply strongest(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "the strongest neurons are");
   const StackSpecification& config = trace.specification();
   const std::int64_t layer = checked_layer(request.integer("layer", 0), config);
   const std::int64_t position = position_of(request, trace);
@@ -63,7 +63,8 @@ OrderedJson scores_json(const LoadedModel& model, const std::vector<ProjectedTok
 
 Reply one_neuron(State& state, const Request& request) {
   const auto id = request.parameter("trace");
-  StoredTrace* const trace = id ? &state.traces.use(*id) : nullptr;
+  StoredTrace* const trace =
+      id ? &state.traces.use_of_one_text(*id, "activations of a neuron are") : nullptr;
   const LoadedModel& model = trace != nullptr ? trace->model() : state.context.model;
   const StackSpecification& config = model.gpt.specification();
   const std::int64_t layer = checked_layer(request.integer_in_path("layer"), config);
@@ -136,8 +137,11 @@ Reply contexts(State& state, const Request& request) {
 
 }  // namespace
 
-void add_neuron_routes(StateRoutes& routes) {
+void add_neuron_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/traces/{id}/neurons", strongest);
+}
+
+void add_neuron_routes(StateRoutes& routes) {
   routes.add("GET", "/api/neurons/{layer}/{neuron}", one_neuron);
   routes.add("GET", "/api/neurons/{layer}/{neuron}/contexts", contexts);
 }

@@ -1,9 +1,11 @@
-// Next-token predictions of a trace: as a table, compared with another trace, and by layer.
+// Next-token predictions of a trace: as a table, compared with another trace or with the same texts
+// without interventions, and by layer. Of two texts, those of the target.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "engine/views/report_json.h"
-#include "engine/views/token_json.h"
 #include "generate/sampler.h"
 #include "microscope/explain/logit_lens.h"
 #include "server/explorer/state.h"
@@ -12,15 +14,34 @@
 namespace heed::server {
 namespace {
 
-Reply next(State& state, const Request& request) {
+std::int64_t vocabulary_of(const StoredTrace& trace) {
+  return trace.source.stack(PairSide::target).vocabulary_size;
+}
+
+std::string token_text_of(const StoredTrace& trace, std::int32_t token) {
+  return trace.source.token_json(PairSide::target, token)["text"];
+}
+
+// Of every token after a position, by the model alone.
+std::vector<double> next_probabilities(const StoredTrace& trace, std::int64_t position) {
+  return probabilities_of(trace.pass->logits(position, position + 1).span());
+}
+
+// The token that follows a position in the text; none after the last one.
+std::optional<std::int32_t> following(const StoredTrace& trace, std::int64_t position) {
+  if (position + 1 >= trace.positions()) return std::nullopt;
+  return trace.tokens(PairSide::target)[static_cast<std::size_t>(position) + 1];
+}
+
+Reply next(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::int64_t position = position_of(request, trace);
   const SamplingOptions sampling = read_sampling(request);
-  const std::int64_t vocabulary = trace.specification().vocabulary_size;
+  const std::int64_t vocabulary = vocabulary_of(trace);
   const std::int64_t limit = bounded(request, "limit", 20, 0, vocabulary);
   const std::int64_t offset = bounded(request, "offset", 0, 0, vocabulary);
   const Tensor<float> logits = trace.pass->logits(position, position + 1);
-  const auto history = trace.pass->tokens().first(static_cast<std::size_t>(position) + 1);
+  const auto history = trace.tokens(PairSide::target).first(static_cast<std::size_t>(position) + 1);
   const std::vector<Candidate> all = trace_candidates(logits.span(), sampling, history);
 
   const std::string wanted = request.parameter("find").value_or("");
@@ -28,13 +49,19 @@ Reply next(State& state, const Request& request) {
   std::int64_t found = 0;
   for (const Candidate& candidate : all) {
     const bool matches =
-        wanted.empty() ||
-        token_text(trace.model(), candidate.token).find(wanted) != std::string::npos;
+        wanted.empty() || token_text_of(trace, candidate.token).find(wanted) != std::string::npos;
     if (!matches) continue;
     if (found >= offset && (limit == 0 || found < offset + limit)) {
-      rows.push_back(candidate_json(trace.model(), candidate));
+      rows.push_back(
+          candidate_json(trace.source.token_bytes(PairSide::target, candidate.token), candidate));
     }
     ++found;
+  }
+  OrderedJson actual = nullptr;
+  if (const auto token = following(trace, position)) {
+    const std::vector<double> probabilities = probabilities_of(logits.span());
+    actual = {{"token", trace.source.token_json(PairSide::target, *token)},
+              {"probability", json_number(probabilities[static_cast<std::size_t>(*token)])}};
   }
   return json_reply({{"position", position},
                      {"sampling", sampling_json(sampling)},
@@ -42,6 +69,7 @@ Reply next(State& state, const Request& request) {
                      {"kept", std::ranges::count_if(all, &Candidate::kept)},
                      {"entropy", json_number(entropy_nats(all))},
                      {"found", found},
+                     {"actual", std::move(actual)},
                      {"candidates", std::move(rows)}});
 }
 
@@ -70,13 +98,13 @@ struct Prediction {
   }
 };
 
-Reply compare(State& state, const Request& request) {
+Reply compare(TraceState& state, const Request& request) {
   const StoredTrace& before = trace_of(state, request);
   const StoredTrace& after = state.traces.use(request.in_path("other"));
-  const std::int64_t vocabulary = before.specification().vocabulary_size;
-  require(after.specification().vocabulary_size == vocabulary, ErrorCode::invalid_argument,
+  const std::int64_t vocabulary = vocabulary_of(before);
+  require(vocabulary_of(after) == vocabulary, ErrorCode::invalid_argument,
           "{} and {} are of models with {} and {} tokens", before.id, after.id, vocabulary,
-          after.specification().vocabulary_size);
+          vocabulary_of(after));
   const std::int64_t top = bounded(request, "top", 12, 1, vocabulary);
   const Prediction was(before, position_of(request, before));
   const Prediction is(after, position_of(request, after));
@@ -92,7 +120,7 @@ Reply compare(State& state, const Request& request) {
   OrderedJson rows = OrderedJson::array();
   for (const std::int32_t token : tokens) {
     rows.push_back({{"token", token},
-                    {"text", token_text(before.model(), token)},
+                    {"text", token_text_of(before, token)},
                     {"before", was.json(token)},
                     {"after", is.json(token)}});
   }
@@ -100,11 +128,36 @@ Reply compare(State& state, const Request& request) {
       {{"kl", json_number(divergence_nats(was.ranked, is.ranked))}, {"rows", std::move(rows)}});
 }
 
-OrderedJson lens_cell(const LoadedModel& model, const LensCell& cell) {
+// What the interventions change after every position, against the same texts without them.
+Reply effect(TraceState& state, const Request& request) {
+  const StoredTrace& trace = trace_of(state, request);
+  const StoredTrace unedited = state.traces.without_interventions(trace, request.stop);
+  OrderedJson positions = OrderedJson::array();
+  for (std::int64_t position = 0; position < trace.positions(); ++position) {
+    require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
+    const std::vector<double> before = next_probabilities(unedited, position);
+    const std::vector<double> after = next_probabilities(trace, position);
+    double moved = 0;  // total variation distance
+    for (std::size_t i = 0; i < before.size(); ++i) moved += std::abs(before[i] - after[i]) / 2;
+    OrderedJson actual = nullptr;
+    if (const auto token = following(trace, position)) {
+      const auto at = static_cast<std::size_t>(*token);
+      actual = {{"token", trace.source.token_json(PairSide::target, *token)},
+                {"before", json_number(before[at])},
+                {"after", json_number(after[at])}};
+    }
+    positions.push_back(
+        {{"position", position}, {"moved", json_number(moved)}, {"actual", std::move(actual)}});
+  }
+  return json_reply({{"positions", std::move(positions)}});
+}
+
+// `divergence` none: null.
+OrderedJson lens_cell(const StoredTrace& trace, const LensCell& cell) {
   OrderedJson tokens = OrderedJson::array();
   OrderedJson probabilities = OrderedJson::array();
   for (const LensToken& token : cell.top) {
-    tokens.push_back(token_json(model, token.token));
+    tokens.push_back(trace.source.token_json(PairSide::target, token.token));
     probabilities.push_back(json_number(token.probability));
   }
   return {{"tokens", std::move(tokens)},
@@ -124,31 +177,31 @@ std::vector<std::int64_t> chosen_positions(const Request& request, const StoredT
   return positions;
 }
 
-Reply lens(State& state, const Request& request) {
+Reply lens(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
-  const std::vector<std::int64_t> positions = chosen_positions(request, trace);
-  const LogitLens seen = look_through_layers(
-      *trace.pass, {.top = bounded(request, "top", 3, 1, trace.specification().vocabulary_size),
-                    .positions = positions});
-  OrderedJson rows = OrderedJson::array();
-  OrderedJson cells = OrderedJson::array();
+  const LensOptions options{.top = bounded(request, "top", 3, 1, vocabulary_of(trace)),
+                            .positions = chosen_positions(request, trace)};
+  const LogitLens seen = look_through_layers(*trace.pass, options);
+  OrderedJson names = OrderedJson::array();
+  OrderedJson cells = OrderedJson::array();  // by row and position
   for (std::int64_t point = 0; point < std::ssize(seen.points); ++point) {
-    rows.push_back(stream_row_name(seen.points[static_cast<std::size_t>(point)]));
-    OrderedJson row = OrderedJson::array();
+    names.push_back(stream_row_name(seen.points[static_cast<std::size_t>(point)]));
+    OrderedJson& row = cells.emplace_back(OrderedJson::array());
     for (std::int64_t i = 0; i < seen.positions; ++i) {
-      row.push_back(lens_cell(trace.model(), seen.at(point, i)));
+      const LensCell& cell = seen.at(point, i);
+      row.push_back(lens_cell(trace, cell));
     }
-    cells.push_back(std::move(row));
   }
   return json_reply(
-      {{"rows", std::move(rows)}, {"positions", positions}, {"cells", std::move(cells)}});
+      {{"rows", std::move(names)}, {"positions", options.positions}, {"cells", std::move(cells)}});
 }
 
 }  // namespace
 
-void add_prediction_routes(StateRoutes& routes) {
+void add_prediction_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/traces/{id}/next", next);
   routes.add("GET", "/api/traces/{id}/compare/{other}", compare);
+  routes.add("GET", "/api/traces/{id}/effect", effect);
   routes.add("GET", "/api/traces/{id}/lens", lens);
 }
 

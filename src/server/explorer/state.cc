@@ -7,15 +7,37 @@
 
 namespace heed::server {
 
-StoredTrace& trace_of(State& state, const Request& request) {
+ChosenModel TraceState::explored_model() const {
+  require(models != nullptr, ErrorCode::not_found,
+          "this server's model is a translator: a trace is of a \"source\" and a \"target\"");
+  return models->explored();
+}
+
+ChosenModel TraceState::held_translator() {
+  require(load_translator != nullptr, ErrorCode::not_found,
+          "this server's model is one decoder, not a translator: a source and a target need an "
+          "encoder-decoder, such as heed explore -m DIR of one");
+  if (translator == nullptr) translator = std::make_shared<const PairModel>(load_translator());
+  return {.translator = translator};
+}
+
+StoredTrace& trace_of(TraceState& state, const Request& request) {
   return state.traces.use(request.in_path("id"));
+}
+
+StoredTrace& one_text_of(TraceState& state, const Request& request, std::string_view what) {
+  return state.traces.use_of_one_text(request.in_path("id"), what);
+}
+
+StoredTrace& two_texts_of(TraceState& state, const Request& request, std::string_view what) {
+  return state.traces.use_of_two_texts(request.in_path("id"), what);
 }
 
 std::int64_t checked_position(std::int64_t position, const StoredTrace& trace) {
   const std::int64_t positions = trace.positions();
   require(position >= -positions && position < positions, ErrorCode::invalid_argument,
-          "position {} does not exist: the text has positions 0 to {}, or from the end from -1 on",
-          position, positions - 1);
+          "position {} does not exist: the {} has positions 0 to {}, or from the end from -1 on",
+          position, trace.name_of(PairSide::target), positions - 1);
   return position < 0 ? position + positions : position;
 }
 
@@ -24,7 +46,7 @@ std::int64_t position_of(const Request& request, const StoredTrace& trace, std::
 }
 
 std::string stream_row_name(const Point& point) {
-  return point.kind == PointKind::residual_post ? "final_post" : fmt::format("{}_pre", point.layer);
+  return point.kind == PointKind::residual_pre ? fmt::format("{}_pre", point.layer) : "final_post";
 }
 
 std::vector<std::int64_t> index_list(const Request& request, const std::string& name) {

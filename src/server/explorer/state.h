@@ -2,8 +2,11 @@
 // `training`, which any thread may use.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/plan/scaling_plan.h"
@@ -18,15 +21,32 @@
 
 namespace heed::server {
 
-struct State {
+// What traces are made with. A server holds a model of one text, a translator, or both.
+struct TraceState {
+  Compute& compute;
+  TraceStore traces;
+  ModelPool* models = nullptr;                    // of one text; null: none
+  std::function<PairModel()> load_translator{};   // empty: none
+  std::shared_ptr<const PairModel> translator{};  // loaded when it is first needed
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+
+  // Throw Error{not_found} where the server has none.
+  ChosenModel explored_model() const;
+  ChosenModel held_translator();
+};
+
+struct State : TraceState {
   State(Context& shared, const ExplorerOptions& chosen)
-      : context(shared),
+      : TraceState{.compute = shared.compute,
+                   .traces = TraceStore(chosen.trace_budget),
+                   .started = shared.started},
+        context(shared),
         options(chosen),
         runs(chosen.runs),
-        models(shared.model, runs),
-        traces(chosen.trace_budget),
+        pool(shared.model, runs),
         rates(chosen.rates),
         training(std::make_unique<LiveTraining>(shared.compute, runs, options)) {
+    models = &pool;
     if (!chosen.recorded_run.empty()) runs.add(chosen.recorded_run, RunOrigin::recorded);
     if (!chosen.live_runs.empty()) runs.add_live_runs(chosen.live_runs);
   }
@@ -34,54 +54,60 @@ struct State {
   Context& context;
   ExplorerOptions options;
   Runs runs;
-  ModelPool models;
-  TraceStore traces;
+  ModelPool pool;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top"
   std::map<std::string, TrainingRates> rates;          // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
 };
 
-using StateHandler = Reply (*)(State&, const Request&);
-
 // Adds routes whose handlers run on the computing thread.
-class StateRoutes {
+template <class HandlerState>
+class RoutesOf {
  public:
-  StateRoutes(Router& router, std::shared_ptr<State> state)
+  using StateHandler = Reply (*)(HandlerState&, const Request&);
+
+  RoutesOf(Router& router, std::shared_ptr<HandlerState> state)
       : router_(router), state_(std::move(state)) {}
 
   void add(const std::string& method, const std::string& pattern, StateHandler handler) {
     router_.add(method, pattern, [state = state_, handler](const Request& request) {
-      return state->context.compute.run(request.stop, [&] { return handler(*state, request); });
+      return state->compute.run(request.stop, [&] { return handler(*state, request); });
     });
   }
 
   Router& router() { return router_; }
-  const std::shared_ptr<State>& state() const { return state_; }
+  const std::shared_ptr<HandlerState>& state() const { return state_; }
 
  private:
   Router& router_;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<HandlerState> state_;
 };
+using StateRoutes = RoutesOf<State>;
+using TraceRoutes = RoutesOf<TraceState>;
 
-// One for each group of endpoints.
+// One for each group of endpoints: of traces, and of all the rest.
+void add_trace_routes(TraceRoutes& routes);
+void add_attention_routes(TraceRoutes& routes);
+void add_prediction_routes(TraceRoutes& routes);
+void add_explanation_routes(TraceRoutes& routes);
+void add_vector_routes(TraceRoutes& routes);
+void add_neuron_routes(TraceRoutes& routes);
+void add_figure_routes(TraceRoutes& routes);
+void add_translation_routes(TraceRoutes& routes);
 void add_model_routes(StateRoutes& routes);
-void add_plan_routes(StateRoutes& routes);
-void add_trace_routes(StateRoutes& routes);
-void add_attention_routes(StateRoutes& routes);
-void add_prediction_routes(StateRoutes& routes);
-void add_explanation_routes(StateRoutes& routes);
-void add_effect_routes(StateRoutes& routes);
+void add_shape_routes(StateRoutes& routes);
 void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);
-void add_vector_routes(StateRoutes& routes);
-void add_derivation_routes(StateRoutes& routes);
-void add_figure_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);
 void add_run_routes(StateRoutes& routes);
 void add_training_routes(StateRoutes& routes);
 
 // The trace with the id in the path.
-StoredTrace& trace_of(State& state, const Request& request);
+StoredTrace& trace_of(TraceState& state, const Request& request);
+// The same where it is of one text, or of two; `what` begins the message about another. Throw
+// Error{unsupported}.
+StoredTrace& one_text_of(TraceState& state, const Request& request, std::string_view what);
+StoredTrace& two_texts_of(TraceState& state, const Request& request, std::string_view what);
 
 // ?position=, −1 being the last. Throws Error{invalid_argument}.
 std::int64_t position_of(const Request& request, const StoredTrace& trace,

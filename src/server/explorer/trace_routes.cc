@@ -1,16 +1,11 @@
-// Traces: create, list, export as arrays, delete.
+// Traces of one text, or of a source and a target: create, list, export as arrays, delete.
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/edits.h"
-#include "engine/views/report_json.h"
-#include "engine/views/token_json.h"
-#include "microscope/attention/head_scan.h"
 #include "microscope/traces/activation_trace.h"
-#include "model/input_checks.h"
 #include "server/explorer/array_reply.h"
-#include "server/explorer/intervention_fields.h"
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
@@ -18,56 +13,126 @@
 namespace heed::server {
 namespace {
 
-ChosenModel chosen_model(State& state, const Fields& fields, const StoredTrace* base) {
-  if (!fields.has("model")) return base != nullptr ? base->source : state.models.explored();
-  const Fields wanted = fields.required_object("model");
-  wanted.expect_only({"run", "step", "name"});
-  if (!wanted.has("run")) return state.models.explored();
-  return state.models.checkpoint(wanted.required_string("run"), wanted.required_integer("step"));
+bool names_two_texts(const Fields& fields) {
+  return fields.has("source") || fields.has("source_tokens") || fields.has("target") ||
+         fields.has("target_tokens");
 }
 
-TraceStore::NewTrace read_trace(State& state, const Request& request) {
+ChosenModel chosen_model(TraceState& state, const Fields& fields, const StoredTrace* base) {
+  const bool has_one_text = fields.has("text") || fields.has("tokens");
+  const bool has_two_texts = names_two_texts(fields);
+  require(!has_one_text || !has_two_texts, ErrorCode::invalid_argument,
+          "a trace is of one \"text\", or of a \"source\" and a \"target\"");
+  const bool is_of_two = has_two_texts || (!has_one_text && base && base->has_two_texts());
+  std::optional<Fields> wanted;
+  if (fields.has("model")) {
+    wanted.emplace(fields.required_object("model"));
+    wanted->expect_only({"run", "step", "name"});
+  }
+  if (is_of_two) {
+    require(
+        !wanted || !wanted->has("run"), ErrorCode::unsupported,
+        "checkpoints of runs read one text; a source and a target need the server's translator");
+    return state.held_translator();
+  }
+  const bool follows_base = base != nullptr && !base->has_two_texts();
+  if (!wanted && follows_base) return base->source;
+  const ChosenModel explored = state.explored_model();
+  if (!wanted || !wanted->has("run")) return explored;
+  return state.models->checkpoint(wanted->required_string("run"), wanted->required_integer("step"));
+}
+
+// A text of the request or, without one, nothing.
+std::optional<std::vector<std::int32_t>> read_tokens(
+    const Fields& fields, const char* text, const char* ids, std::int64_t vocabulary,
+    const std::function<std::vector<std::int32_t>(const std::string&)>& encode) {
+  if (fields.has(ids)) {
+    require(!fields.has(text), ErrorCode::invalid_argument, "give \"{}\" or \"{}\"", text, ids);
+    return fields.required_token_ids(ids, vocabulary);
+  }
+  if (fields.has(text)) return encode(fields.required_string(text));
+  return std::nullopt;
+}
+
+void read_one_text(const Fields& fields, const StoredTrace* base, TraceStore::NewTrace& wanted) {
+  const LoadedModel& model = *wanted.source.model;
+  const StackSpecification& stack = model.gpt.specification();
+  auto tokens = read_tokens(fields, "text", "tokens", stack.vocabulary_size,
+                            [&](const std::string& text) { return model.encode(text); });
+  require(tokens || base != nullptr, ErrorCode::invalid_argument,
+          "the request has none of \"text\", \"tokens\", \"source\" and \"base\"");
+  if (!tokens) {
+    const std::span<const std::int32_t> same = base->tokens(PairSide::target);
+    tokens.emplace(same.begin(), same.end());
+  }
+  wanted.texts.target = *std::move(tokens);
+  require_text_fits(stack, wanted.texts.target);
+}
+
+// Without a target: the model's own translation, or with the texts of another trace its target.
+void read_two_texts(const Fields& fields, const StoredTrace* base, StopFlag stop,
+                    TraceStore::NewTrace& wanted) {
+  const PairModel& model = *wanted.source.translator;
+  const Architecture& architecture = model.architecture();
+  auto source =
+      read_tokens(fields, "source", "source_tokens", architecture.encoder().vocabulary_size,
+                  [&](const std::string& text) { return model.encode_source(text); });
+  auto target =
+      read_tokens(fields, "target", "target_tokens", architecture.decoder().vocabulary_size,
+                  [&](const std::string& text) { return model.encode_target(text); });
+  const bool has_base = base != nullptr && base->has_two_texts();
+  require(source || has_base, ErrorCode::invalid_argument,
+          "the request has a target and none of \"source\", \"source_tokens\" and \"base\"");
+  if (!source && !target) {
+    wanted.texts = base->pass->texts();
+    wanted.is_translation = base->is_translation;
+  } else if (!target) {
+    PairTexts translated = translated_pair(model, *std::move(source), stop);
+    wanted.texts = std::move(translated.tokens);
+    wanted.is_translation = translated.is_translation;
+  } else {
+    wanted.texts = {.source = source ? *std::move(source) : base->pass->texts().source,
+                    .target = *std::move(target)};
+  }
+  require_texts_fit(architecture, wanted.texts);
+}
+
+TraceStore::NewTrace read_trace(TraceState& state, const Request& request) {
   const MemoryBudget::Share in_flight = share_of_document(state.traces, request.body, 't');
   const Json body = request.json();
   const Fields fields(body);
-  fields.expect_only({"text", "tokens", "interventions", "model", "base"});
+  fields.expect_only({"text", "tokens", "source", "source_tokens", "target", "target_tokens",
+                      "interventions", "model", "base"});
   const auto base_id = fields.string("base");
-  StoredTrace* const base = base_id ? &state.traces.use(*base_id) : nullptr;
+  const StoredTrace* const base = base_id ? &state.traces.use(*base_id) : nullptr;
   TraceStore::NewTrace wanted{.source = chosen_model(state, fields, base)};
-  const LoadedModel& model = *wanted.source.model;
-  if (fields.has("tokens")) {
-    require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    wanted.tokens = fields.required_token_ids("tokens", model.gpt.specification().vocabulary_size);
-  } else if (fields.has("text")) {
-    wanted.tokens = model.encode(fields.required_string("text"));
+  if (wanted.source.is_translator()) {
+    read_two_texts(fields, base, request.stop, wanted);
   } else {
-    require(base != nullptr, ErrorCode::invalid_argument,
-            "the request has none of \"text\", \"tokens\" and \"base\"");
-    wanted.tokens.assign(base->pass->tokens().begin(), base->pass->tokens().end());
+    read_one_text(fields, base, wanted);
   }
   if (base != nullptr) wanted.base = base->id;
-  const StackSpecification& config = model.gpt.specification();
-  require_text_fits(config, wanted.tokens);
-  state.traces.require_room(config, std::ssize(wanted.tokens));
+  state.traces.require_room(wanted.source.architecture(), std::ssize(wanted.texts.target),
+                            std::ssize(wanted.texts.source));
   if (fields.has("interventions")) {
     const Json& list = fields.required_list("interventions");
     const std::size_t kept = state.traces.keep(passes_named_in(list));
     const auto take = [&](std::int64_t bytes) { state.traces.take(wanted.held, bytes, kept); };
     wanted.interventions = requested_list(list);
     take(wanted.interventions.bytes());
-    const Texts texts{.target = wanted.tokens};
     wanted.editor = read_interventions(
-        list, {.model = model.gpt,
-               .texts = texts,
+        list, {.model = wanted.source.transformer(),
+               .texts = wanted.texts,
                .recorded = [&](const std::string& id) { return recorded_text(state.traces, id); },
-               .words = words_of(model),
+               .words = wanted.source.is_translator() ? words_of(*wanted.source.translator)
+                                                      : words_of(*wanted.source.model),
                .take_memory = take,
                .stop = request.stop});
   }
   return wanted;
 }
 
-Reply make_trace(State& state, const Request& request) {
+Reply make_trace(TraceState& state, const Request& request) {
   TraceStore::NewTrace wanted = read_trace(state, request);
   if (request.body.size() >= large_document)
     return_free_memory();  // of the document, in small blocks
@@ -76,7 +141,7 @@ Reply make_trace(State& state, const Request& request) {
 }
 
 // The list of all, as JSON.
-std::string all_traces(const State& state) {
+std::string all_traces(const TraceState& state) {
   std::string list;
   for (const StoredTrace& trace : state.traces.all()) {
     list += (list.empty() ? "" : ",") + trace_text(trace);
@@ -84,74 +149,56 @@ std::string all_traces(const State& state) {
   return "[" + list + "]";
 }
 
-Reply list_traces(State& state, const Request&) {
+Reply list_traces(TraceState& state, const Request&) {
   return text_reply("{\"traces\":" + all_traces(state) + "}\n", "application/json");
 }
 
-Reply describe_trace(State& state, const Request& request) {
+Reply describe_trace(TraceState& state, const Request& request) {
   return text_reply(trace_text(trace_of(state, request)) + "\n", "application/json");
 }
 
-Reply drop_trace(State& state, const Request& request) {
+Reply drop_trace(TraceState& state, const Request& request) {
   state.traces.remove(request.in_path("id"));
   return json_reply({{"deleted", request.in_path("id")}});
 }
 
-Reply status(State& state, const Request&) {
-  const std::chrono::duration<double> uptime =
-      std::chrono::steady_clock::now() - state.context.started;
+Reply status(TraceState& state, const Request&) {
+  const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - state.started;
   const std::string traces = all_traces(state);
   const OrderedJson document{{"traces", nullptr},
                              {"trace_bytes", state.traces.bytes()},
                              {"trace_budget", state.traces.budget()},
                              {"uptime_seconds", uptime.count()},
-                             {"requests_processing", state.context.compute.waiting() + 1}};
+                             {"requests_processing", state.compute.waiting() + 1}};
   return text_reply(with_member(document, "traces", traces) + "\n", "application/json");
 }
 
-Reply take_array(State& state, const Request& request) {
+Reply take_array(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::string& point = request.in_path("point");
   require(point.find('*') == std::string::npos && !asks_for_gradients({.points = {point}}),
           ErrorCode::invalid_argument, "'{}' is not a single point", point.substr(0, 80));
-  const TraceRequest wanted{.points = {point},
-                            .layers = index_list(request, "layers"),
-                            .heads = index_list(request, "heads"),
-                            .positions = index_list(request, "positions")};
-  ActivationTrace taken(trace.pass->architecture(), wanted, {.positions = trace.positions()});
-  trace.pass->replay(taken);
-  const Trace arrays = taken.take();
-  require(arrays.arrays.size() == 1, ErrorCode::invalid_argument,
+  const Trace taken = trace.arrays({.points = {point},
+                                    .layers = index_list(request, "layers"),
+                                    .heads = index_list(request, "heads"),
+                                    .positions = index_list(request, "positions"),
+                                    .source_positions = index_list(request, "source_positions")});
+  require(taken.arrays.size() == 1, ErrorCode::invalid_argument,
           "'{}' is a point of {} layers: name one, such as {}", point.substr(0, 80),
-          arrays.arrays.size(), arrays.arrays.front().name);
-  const TracedArray& array = arrays.arrays.front();
+          taken.arrays.size(), taken.arrays.front().name);
+  const TracedArray& array = taken.arrays.front();
   return array_reply(request, {.shape = array.shape, .values = array.values, .name = array.name});
-}
-
-Reply head_table(State& state, const Request& request) {
-  const StoredTrace& trace = trace_of(state, request);
-  HeadScan scan(trace.specification());
-  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
-  trace.pass->replay(scan);
-  OrderedJson heads = OrderedJson::array();
-  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
-    for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      heads.push_back(head_statistics_json(layer, head, scan.statistics(layer, head)));
-    }
-  }
-  return json_reply({{"heads", std::move(heads)}});
 }
 
 }  // namespace
 
-void add_trace_routes(StateRoutes& routes) {
+void add_trace_routes(TraceRoutes& routes) {
   routes.add("POST", "/api/traces", make_trace);
   routes.add("GET", "/api/traces", list_traces);
   routes.add("GET", "/api/status", status);
   routes.add("GET", "/api/traces/{id}", describe_trace);
   routes.add("DELETE", "/api/traces/{id}", drop_trace);
   routes.add("GET", "/api/traces/{id}/arrays/{point}", take_array);
-  routes.add("GET", "/api/traces/{id}/heads", head_table);
 }
 
 }  // namespace heed::server

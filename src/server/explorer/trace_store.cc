@@ -1,40 +1,94 @@
 #include "server/explorer/trace_store.h"
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "engine/views/token_json.h"
+#include "microscope/traces/activation_trace.h"
 #include "model/input_checks.h"
 #include "server/exchange.h"
 #include "server/explorer/model_json.h"
 
 namespace heed::server {
-std::int64_t TraceStore::bytes_needed(const StackSpecification& config, std::int64_t positions) {
-  const Architecture architecture{.stacks = {config}};
-  return RecordedPass::bytes_needed(architecture, positions) +
-         RecordedAttention::bytes_needed(architecture, positions);
+
+std::span<const std::int32_t> StoredTrace::tokens(PairSide side) const {
+  return side == PairSide::target ? pass->texts().target : pass->texts().source;
 }
 
-void TraceStore::require_room(const StackSpecification& config, std::int64_t positions) const {
-  const std::int64_t needed = bytes_needed(config, positions);
-  if (needed > budget()) {
-    throw HttpError(413, fmt::format("a trace of {} tokens needs {}, more than the {} that traces "
-                                     "may take; shorten the text, or start with more: "
-                                     "--trace-budget",
-                                     positions, size_text(needed), size_text(budget())));
+const char* StoredTrace::name_of(PairSide side) const {
+  if (!has_two_texts()) return "text";
+  return side == PairSide::source ? "source" : "target";
+}
+
+AttentionSite StoredTrace::site(const std::string& name) const {
+  if (const auto found = site_named(name, architecture())) return *found;
+  std::string known;
+  for (const AttentionSite each : sites_of(architecture())) {
+    known += (known.empty() ? "" : ", ") + std::string(site_name(each));
   }
+  fail(ErrorCode::invalid_argument, "there is no attention \"{}\" in trace {}: there is {}",
+       name.substr(0, 40), id, known);
+}
+
+PairSide StoredTrace::query_side(AttentionSite site) const {
+  return site.stack == StackSite::encoder ? PairSide::source : PairSide::target;
+}
+
+PairSide StoredTrace::key_side(AttentionSite site) const {
+  return site.kind == AttentionKind::cross ? PairSide::source : query_side(site);
+}
+
+Trace StoredTrace::arrays(const TraceRequest& request) const {
+  ActivationTrace taken(architecture(), request,
+                        {.positions = pass->positions(), .sources = pass->sources()});
+  pass->replay(taken);
+  return taken.take();
+}
+
+std::int64_t TraceStore::bytes_needed(const Architecture& architecture, std::int64_t targets,
+                                      std::int64_t sources) {
+  return RecordedPass::bytes_needed(architecture, targets, sources) +
+         RecordedAttention::bytes_needed(architecture, targets, sources);
+}
+
+void TraceStore::require_room(const Architecture& architecture, std::int64_t targets,
+                              std::int64_t sources) const {
+  const std::int64_t needed = bytes_needed(architecture, targets, sources);
+  if (needed <= budget()) return;
+  const std::string length = architecture.is_encoder_decoder()
+                                 ? fmt::format("{} and {} tokens", sources, targets)
+                                 : fmt::format("{} tokens", targets);
+  throw HttpError(413, fmt::format("a trace of {} needs {}, more than the {} that traces may take; "
+                                   "shorten the text, or start with more: --trace-budget",
+                                   length, size_text(needed), size_text(budget())));
+}
+
+void TraceStore::run(StoredTrace& trace, NewTrace& wanted, RecordedBuffers buffers,
+                     StopFlag stop) const {
+  const auto begin = std::chrono::steady_clock::now();
+  trace.pass = std::make_unique<RecordedPass>(
+      trace.source.transformer(), std::move(wanted.texts), std::move(wanted.editor),
+      RecordOptions{.stop = stop, .reused = std::move(buffers)});
+  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  trace.attention = std::make_unique<RecordedAttention>(*trace.pass);
 }
 
 const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
-  const Transformer& gpt = wanted.source.model->gpt;
-  const auto positions = static_cast<std::int64_t>(wanted.tokens.size());
-  require_sums_to_logits(gpt.specification(), "a trace of a text");
-  require_room(gpt.specification(), positions);
-  const std::int64_t needed = bytes_needed(gpt.specification(), positions);
+  const Architecture& architecture = wanted.source.architecture();
+  const std::int64_t sources = std::ssize(wanted.texts.source);
+  const std::int64_t targets = std::ssize(wanted.texts.target);
+  require_texts_fit(architecture, wanted.texts);
+  if (!wanted.source.is_translator()) {
+    require_sums_to_logits(architecture.decoder(), "a trace of a text");
+  }
+  require_room(architecture, targets, sources);
+  const std::int64_t needed = bytes_needed(architecture, targets, sources);
   if (spare_.memory.bytes() == 0 && !budget_.has_room(needed) && !traces_.empty() &&
-      traces_.oldest().pass_memory.bytes() == needed) {
-    drop(traces_.take_oldest());
+      traces_.back().pass_memory.bytes() == needed) {
+    drop(take_oldest());
   }
   Spare reused;
   if (spare_.memory.bytes() == needed) {
@@ -45,18 +99,29 @@ const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
 
   StoredTrace trace{.id = fmt::format("t{}", ++made_),
                     .source = std::move(wanted.source),
+                    .is_translation = wanted.is_translation,
                     .interventions = std::move(wanted.interventions),
                     .base = std::move(wanted.base),
                     .pass_memory = std::move(reused.memory),
                     .held = std::move(wanted.held)};
-  const auto begin = std::chrono::steady_clock::now();
-  trace.pass = std::make_unique<RecordedPass>(
-      gpt, Texts{.source = {}, .target = std::move(wanted.tokens)}, std::move(wanted.editor),
-      RecordOptions{.stop = stop, .reused = std::move(reused.buffers)});
-  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  trace.attention = std::make_unique<RecordedAttention>(*trace.pass);
-  trace.units = text_units(trace.model(), trace.pass->tokens());
-  return traces_.add(std::move(trace));
+  run(trace, wanted, std::move(reused.buffers), stop);
+  trace.units = trace.source.units(PairSide::target, trace.tokens(PairSide::target));
+  if (trace.has_two_texts()) {
+    trace.source_units = trace.source.units(PairSide::source, trace.tokens(PairSide::source));
+  }
+  return traces_.emplace_front(std::move(trace));
+}
+
+StoredTrace TraceStore::without_interventions(const StoredTrace& trace, StopFlag stop) {
+  const std::span<const std::int32_t> source = trace.tokens(PairSide::source);
+  const std::span<const std::int32_t> target = trace.tokens(PairSide::target);
+  NewTrace wanted{.source = trace.source,
+                  .texts = {{source.begin(), source.end()}, {target.begin(), target.end()}}};
+  StoredTrace unedited{.id = trace.id, .source = trace.source};
+  take(unedited.pass_memory,
+       bytes_needed(trace.architecture(), std::ssize(target), std::ssize(source)), 1);
+  run(unedited, wanted, {}, stop);
+  return unedited;
 }
 
 void TraceStore::take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept) {
@@ -71,65 +136,130 @@ bool TraceStore::evict(std::size_t kept) {
     return true;
   }
   if (traces_.size() <= kept) return false;
-  drop(traces_.take_oldest());
+  drop(take_oldest());
   spare_ = {};
   return true;
 }
 
+std::size_t TraceStore::keep(const std::vector<std::string>& ids) {
+  std::set<std::string> kept;
+  for (const std::string& id : ids) {
+    const auto found = std::ranges::find(traces_, id, &StoredTrace::id);
+    if (found == traces_.end()) continue;
+    traces_.splice(traces_.begin(), traces_, found);
+    kept.insert(id);
+  }
+  return kept.size();
+}
+
 StoredTrace& TraceStore::use(const std::string& id) {
-  StoredTrace& trace = traces_.use(id);
+  const auto found = std::ranges::find(traces_, id, &StoredTrace::id);
+  require(found != traces_.end(), ErrorCode::not_found,
+          "there is no trace \"{}\": it was evicted, or never created", id.substr(0, 40));
+  traces_.splice(traces_.begin(), traces_, found);
   forget_maps_beyond_budget();
+  return traces_.front();
+}
+
+StoredTrace& TraceStore::use_of_one_text(const std::string& id, std::string_view what) {
+  StoredTrace& trace = use(id);
+  require(!trace.has_two_texts(), ErrorCode::unsupported,
+          "{} of a trace of one text, and trace {} is of a source and a target", what, trace.id);
+  return trace;
+}
+
+StoredTrace& TraceStore::use_of_two_texts(const std::string& id, std::string_view what) {
+  StoredTrace& trace = use(id);
+  require(trace.has_two_texts(), ErrorCode::unsupported,
+          "{} of a trace of a source and a target, and trace {} is of one text", what, trace.id);
   return trace;
 }
 
 // Maps are drawn after their trace is stored, and can be drawn again.
 void TraceStore::forget_maps_beyond_budget() {
-  const auto& traces = traces_.all();
-  for (auto trace = traces.rbegin(); trace != traces.rend() && bytes() > budget(); ++trace) {
+  for (auto trace = traces_.rbegin(); trace != traces_.rend() && bytes() > budget(); ++trace) {
     trace->attention->forget();
   }
 }
 
 void TraceStore::remove(const std::string& id) {
   use(id);
-  drop(traces_.take_newest());
+  StoredTrace trace = std::move(traces_.front());
+  traces_.pop_front();
+  drop(std::move(trace));
+}
+
+StoredTrace TraceStore::take_oldest() {
+  StoredTrace trace = std::move(traces_.back());
+  traces_.pop_back();
+  return trace;
 }
 
 void TraceStore::drop(StoredTrace trace) {
-  spare_ = {};
   spare_ = {.buffers = trace.pass->take_buffers(), .memory = std::move(trace.pass_memory)};
 }
 
 std::int64_t TraceStore::bytes() const {
   std::int64_t maps = 0;
-  for (const StoredTrace& trace : traces_.all()) maps += trace.attention->cached_bytes();
+  for (const StoredTrace& trace : traces_) maps += trace.attention->cached_bytes();
   return budget_.held() - spare_.memory.bytes() + maps;
 }
 
 RecordedText recorded_text(TraceStore& store, const std::string& id) {
-  const StoredTrace& trace = store.use(id);
-  return {{.target = trace.positions()}, [&trace](Probe& probe) { trace.pass->replay(probe); }};
+  const RecordedPass& pass = *store.use(id).pass;
+  return {TextLengths::of(pass.texts()), [&pass](Probe& probe) { pass.replay(probe); }};
 }
 
+namespace {
+
+OrderedJson text_json(const StoredTrace& trace, PairSide side) {
+  return {{"tokens", trace.source.tokens_json(side, trace.tokens(side))},
+          {"words", units_json(trace.units_of(side))}};
+}
+
+OrderedJson sites_json(const StoredTrace& trace) {
+  OrderedJson sites = OrderedJson::array();
+  for (const AttentionSite site : sites_of(trace.architecture())) {
+    const AttentionSpecification& attention = attention_of(trace.architecture(), site);
+    sites.push_back({{"site", site_name(site)},
+                     {"layers", trace.architecture().of(site.stack).layers},
+                     {"heads", attention.query_heads},
+                     {"queries", trace.queries(site)},
+                     {"keys", trace.keys(site)},
+                     {"causal", attention.mask.kind != MaskKind::full},
+                     {"levels", trace.attention->levels(site)}});
+  }
+  return sites;
+}
+
+}  // namespace
+
 std::string trace_text(const StoredTrace& trace) {
-  OrderedJson source{{"name", trace.model().name}, {"run", nullptr}, {"step", nullptr}};
+  OrderedJson source{{"name", trace.source.name()}, {"run", nullptr}, {"step", nullptr}};
   if (!trace.source.run.empty()) {
     source["run"] = trace.source.run;
     source["step"] = trace.source.step;
   }
-  const OrderedJson document{
-      {"id", trace.id},
-      {"tokens", tokens_json(trace.model(), trace.pass->tokens())},
-      {"words", units_json(trace.units)},
-      {"bytes", trace.bytes()},
-      {"seconds", json_number(trace.seconds)},
-      {"interventions", nullptr},
-      {"base", trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base)},
-      {"model", std::move(source)},
-      {"layers", trace.specification().layers},
-      {"heads", trace.specification().heads()},
-      {"levels", trace.attention->levels(only_site)},
-      {"dimensions", dimensions_json(trace.specification())}};
+  OrderedJson document{{"id", trace.id}};
+  if (trace.has_two_texts()) {
+    document["source"] = text_json(trace, PairSide::source);
+    document["target"] = text_json(trace, PairSide::target);
+    document["target"]["is_translation"] = trace.is_translation;
+  } else {
+    document.update(text_json(trace, PairSide::target));
+  }
+  document["sites"] = sites_json(trace);
+  document["bytes"] = trace.bytes();
+  document["seconds"] = json_number(trace.seconds);
+  document["interventions"] = nullptr;
+  document["base"] = trace.base.empty() ? OrderedJson(nullptr) : OrderedJson(trace.base);
+  document["model"] = std::move(source);
+  if (!trace.has_two_texts()) {
+    document["layers"] = trace.specification().layers;
+    document["heads"] = trace.specification().heads();
+    document["levels"] = trace.attention->levels(only_site);
+    document["dimensions"] = dimensions_json(trace.specification());
+  }
   return with_member(document, "interventions", trace.interventions.text);
 }
 

@@ -1,4 +1,5 @@
-// The stored traces of the page: each a pass over a text, with its interventions.
+// The stored traces of the page: each a pass over one text, or over a source and a target, with its
+// interventions.
 #pragma once
 
 #include <list>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "microscope/attention/pair_statistics.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"
@@ -13,26 +15,47 @@
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/model_pool.h"
-#include "server/explorer/recently_used.h"
 
 namespace heed::server {
 
+// One text is a target without a source.
 struct StoredTrace {
   std::string id;
   ChosenModel source;
-  std::unique_ptr<RecordedPass> pass;
-  std::unique_ptr<RecordedAttention> attention;
+  std::unique_ptr<RecordedPass> pass{};
+  std::unique_ptr<RecordedAttention> attention{};
+  bool is_translation = false;  // the target is the model's own
   RequestedList interventions{};
-  std::string base;    // id of the trace whose tokens it uses; empty: none
+  std::string base{};  // id of the trace whose texts it uses; empty: none
   double seconds = 0;  // duration of the pass
   MemoryBudget::Share pass_memory{};
-  MemoryBudget::Share held{};     // by its interventions
-  std::vector<TextWord> units{};  // the words and the tokens between them
+  MemoryBudget::Share held{};            // by its interventions
+  std::vector<TextWord> units{};         // of the target: its words and the tokens between them
+  std::vector<TextWord> source_units{};  // of the source
 
   std::int64_t bytes() const { return pass_memory.bytes() + held.bytes(); }
+  bool has_two_texts() const { return source.is_translator(); }
+  const Architecture& architecture() const { return source.architecture(); }
+  std::span<const std::int32_t> tokens(PairSide side) const;
+  const char* name_of(PairSide side) const;  // "text", "source" or "target", for messages
+  // Throws Error{invalid_argument} for a site that the model does not have.
+  AttentionSite site(const std::string& name) const;
+  PairSide query_side(AttentionSite site) const;
+  PairSide key_side(AttentionSite site) const;
+  const std::vector<TextWord>& units_of(PairSide side) const {
+    return side == PairSide::source ? source_units : units;
+  }
+  std::int64_t queries(AttentionSite site) const { return std::ssize(tokens(query_side(site))); }
+  std::int64_t keys(AttentionSite site) const { return std::ssize(tokens(key_side(site))); }
+  PairWords words() const { return {source_units, units}; }
+
+  Trace arrays(const TraceRequest& request) const;
+
+  // Of one text.
   const LoadedModel& model() const { return *source.model; }
   const StackSpecification& specification() const { return model().gpt.specification(); }
-  std::int64_t positions() const { return pass->positions(); }
+  // Of the text, or of the target.
+  std::int64_t positions() const { return std::ssize(tokens(PairSide::target)); }
 };
 
 class TraceStore {
@@ -41,16 +64,21 @@ class TraceStore {
 
   struct NewTrace {
     ChosenModel source;
-    std::vector<std::int32_t> tokens;
+    Texts texts{};
+    bool is_translation = false;
     std::shared_ptr<Interventions> editor{};  // or null
     RequestedList interventions{};
     MemoryBudget::Share held{};  // by the two above, as counted by take()
     std::string base{};
   };
 
-  // Evicts the least recently used traces, runs the model on the text and stores the pass. Throws
+  // Evicts the least recently used traces, runs the model on the texts and stores the pass. Throws
   // HttpError as take() for the pass, and Error{interrupted} when stopped.
   const StoredTrace& add(NewTrace wanted, StopFlag stop = nullptr);
+
+  // A pass over the texts of a trace that was used last, without its interventions, and not stored.
+  // Throws as add().
+  StoredTrace without_interventions(const StoredTrace& trace, StopFlag stop);
 
   // Counts memory that a request is about to hold beside the traces: evicts the least recently used
   // ones, but none of the `kept` most recently used. Throws HttpError{413, 429} where it does not
@@ -58,22 +86,27 @@ class TraceStore {
   void take(MemoryBudget::Share& share, std::int64_t bytes, std::size_t kept);
 
   // Marks those of the traces that exist as used. Returns their number: the `kept` of take().
-  std::size_t keep(const std::vector<std::string>& ids) { return traces_.keep(ids); }
+  std::size_t keep(const std::vector<std::string>& ids);
 
-  // Throws HttpError{413} where a trace of so many positions exceeds the budget.
-  void require_room(const StackSpecification& config, std::int64_t positions) const;
+  // Throws HttpError{413} where a trace of so many tokens exceeds the budget.
+  void require_room(const Architecture& architecture, std::int64_t targets,
+                    std::int64_t sources = 0) const;
 
   // Marks it as used. Throws Error{not_found}.
   StoredTrace& use(const std::string& id);
+  // The same of a trace of one text, or of two, for `what`. Throws Error{unsupported} for another.
+  StoredTrace& use_of_one_text(const std::string& id, std::string_view what);
+  StoredTrace& use_of_two_texts(const std::string& id, std::string_view what);
   void remove(const std::string& id);
 
-  const std::list<StoredTrace>& all() const { return traces_.all(); }  // most recently used first
+  const std::list<StoredTrace>& all() const { return traces_; }  // most recently used first
   // Of the traces, with what their interventions hold and the maps that were drawn of them, and of
   // the requests that are making one.
   std::int64_t bytes() const;
   std::int64_t budget() const { return budget_.limit(); }
 
-  static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t positions);
+  static std::int64_t bytes_needed(const Architecture& architecture, std::int64_t targets,
+                                   std::int64_t sources = 0);
 
  private:
   // Buffers of a dropped trace, for the next one of the same size.
@@ -81,20 +114,23 @@ class TraceStore {
     RecordedBuffers buffers{};
     MemoryBudget::Share memory{};
   };
+  void run(StoredTrace& trace, NewTrace& wanted, RecordedBuffers buffers, StopFlag stop) const;
+  StoredTrace take_oldest();
   void drop(StoredTrace trace);
   bool evict(std::size_t kept);
   void forget_maps_beyond_budget();
 
   MemoryBudget budget_;
-  RecentlyUsed<StoredTrace> traces_{"trace"};
+  std::list<StoredTrace> traces_;  // most recently used first
   Spare spare_;
   std::int64_t made_ = 0;
 };
 
-// As interventions take values from it. Throws Error{not_found}.
+// As interventions take it; the trace is marked as used. Throws Error{not_found}.
 RecordedText recorded_text(TraceStore& store, const std::string& id);
 
-// {"id", "tokens", "bytes", "seconds", "interventions", …}
+// {"id", "tokens" and "words", or "source" and "target" with them, "sites", "bytes", "seconds",
+//  "interventions", …}
 std::string trace_text(const StoredTrace& trace);
 
 }  // namespace heed::server

@@ -26,7 +26,7 @@ struct TracePosition {
   std::int64_t position;
 };
 
-TracePosition trace_position(State& state, const Request& request, const std::string& name) {
+TracePosition trace_position(TraceState& state, const Request& request, const std::string& name) {
   const std::string text = request.parameter(name).value_or("");
   const std::size_t colon = text.rfind(':');
   std::int64_t position = 0;
@@ -36,11 +36,11 @@ TracePosition trace_position(State& state, const Request& request, const std::st
                         colon + 1 < text.size();
   require(is_valid, ErrorCode::invalid_argument,
           "{} must be a trace and a position such as t1:4, not '{}'", name, text.substr(0, 40));
-  StoredTrace& trace = state.traces.use(text.substr(0, colon));
+  StoredTrace& trace = state.traces.use_of_one_text(text.substr(0, colon), "vectors are compared");
   return {trace, checked_position(position, trace)};
 }
 
-Reply compare_streams(State& state, const Request& request) {
+Reply compare_streams(TraceState& state, const Request& request) {
   const TracePosition first = trace_position(state, request, "first");
   const TracePosition second = trace_position(state, request, "second");
   const StackSpecification& config = first.trace.specification();
@@ -79,10 +79,12 @@ Point stream_point(const Request& request, const StackSpecification& config) {
   return points.front();
 }
 
-Reply projection(State& state, const Request& request) {
-  std::vector<StoredTrace*> traces{&trace_of(state, request)};
+Reply projection(TraceState& state, const Request& request) {
+  std::vector<StoredTrace*> traces{&one_text_of(state, request, "the projection of vectors is")};
   const auto other = request.parameter("other");
-  if (other) traces.push_back(&state.traces.use(*other));
+  if (other) {
+    traces.push_back(&state.traces.use_of_one_text(*other, "the projection of vectors is"));
+  }
   const Point point = stream_point(request, traces.front()->specification());
   std::int64_t rows = 0;
   for (const StoredTrace* trace : traces) rows += trace->positions();
@@ -116,7 +118,7 @@ Reply projection(State& state, const Request& request) {
 
 }  // namespace
 
-void add_vector_routes(StateRoutes& routes) {
+void add_vector_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/vectors", compare_streams);
   routes.add("GET", "/api/traces/{id}/projection", projection);
 }

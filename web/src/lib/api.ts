@@ -90,9 +90,9 @@ export function asPairText(side: Pairs.PairSide, text: string): Pairs.PairReques
 let hasTokenizer = true;
 
 const trace = (id: string) => `/api/traces/${encodeURIComponent(id)}`;
-const pair = (id: string) => `/api/pairs/${encodeURIComponent(id)}`;
-const pairHead = (id: string, kind: Pairs.PairKind, layer: number, index: number) => `${pair(id)}/attention/${kind}/${layer}/${index}`;
-const head = (id: string, layer: number, index: number) => `${trace(id)}/attention/${layer}/${index}`;
+const headAt = (id: string, site: Pairs.Site | 'self', layer: number, index: number) => `${trace(id)}/attention/${site}/${layer}/${index}`;
+/** Of one text. */
+const head = (id: string, layer: number, index: number) => headAt(id, 'self', layer, index);
 
 export const api = {
   model: async (): Promise<Types.ModelCard | Pairs.ServedTranslator> => {
@@ -187,19 +187,19 @@ export const api = {
 
   /** The translator that the server holds; 404 where it holds none. */
   translator: () => json<Pairs.TranslatorCard>('/api/translator'),
-  makePair: async (request: Pairs.PairRequest): Promise<Pairs.PairMeta> => (await post('/api/pairs', request)).json(),
-  pairThumbnails: (id: string, kind: Pairs.PairKind, size = 32) => binary(`${pair(id)}/thumbnails`, { kind, size }),
-  pairHeads: async (id: string, kind: Pairs.PairKind) => (await json<{ heads: Pairs.PairHeadStatistics[] }>(`${pair(id)}/heads`, { kind })).heads,
+  makePair: async (request: Pairs.PairRequest): Promise<Pairs.PairMeta> => (await post('/api/traces', request)).json(),
+  siteThumbnails: (id: string, site: Pairs.Site, size = 32) => binary(`${trace(id)}/thumbnails`, { site, size }),
+  siteHeads: async (id: string, site: Pairs.Site) => (await json<{ heads: Pairs.PairHeadStatistics[] }>(`${trace(id)}/heads`, { site })).heads,
   /** (queries, keys); with `unit` by words. */
-  pairAttention: (id: string, kind: Pairs.PairKind, layer: number, index: number, query?: { unit?: 'words'; row?: Pairs.PairRow }) =>
-    binary(pairHead(id, kind, layer, index), query),
+  attentionAt: (id: string, site: Pairs.Site, layer: number, index: number, query?: { unit?: 'words'; row?: Pairs.PairRow }) =>
+    binary(headAt(id, site, layer, index), query),
   /** Without a head: the mean of the layer's. */
   alignment: (id: string, layer: number, index: number | null, row: Pairs.PairRow) =>
-    json<Pairs.PairAlignment>(`${pair(id)}/alignment`, { layer, head: index, row }),
-  pairPredictions: (id: string, position: number, top = 6) => json<Pairs.PairPredictions>(`${pair(id)}/predictions`, { position, top }),
-  pairEffect: (id: string) => json<Pairs.PairEffect>(`${pair(id)}/effect`),
-  influence: (id: string, side: Pairs.PairSide, position: number) => json<Pairs.PairInfluence>(`${pair(id)}/influence`, { side, position }),
-  translations: async (id: string): Promise<Pairs.PairTranslations> => (await post(`${pair(id)}/translation`, {})).json(),
+    json<Pairs.PairAlignment>(`${trace(id)}/alignment`, { layer, head: index, row }),
+  /** What the trace's interventions change, against the same texts without them. */
+  effect: (id: string) => json<Pairs.PairEffect>(`${trace(id)}/effect`),
+  influence: (id: string, side: Pairs.PairSide, position: number) => json<Pairs.PairInfluence>(`${trace(id)}/influence`, { side, position }),
+  translations: async (id: string): Promise<Pairs.PairTranslations> => (await post(`${trace(id)}/translation`, {})).json(),
 
   training: (signal?: AbortSignal) => json<Types.Training>('/api/training', {}, signal),
   train: async (request: Types.TrainingRequest): Promise<Types.Training> => (await post('/api/training', request)).json(),
@@ -208,7 +208,7 @@ export const api = {
   scaleLearningRate: async (factor: number): Promise<Types.Training> => (await post('/api/training/learning_rate', { factor })).json(),
 
   /** Every candidate that beam search looks at, as a tree. */
-  beams: async (id: string, request: Pairs.BeamRequest, signal?: AbortSignal): Promise<Pairs.BeamSearch> => (await post(`${pair(id)}/beams`, request, signal)).json(),
+  beams: async (id: string, request: Pairs.BeamRequest, signal?: AbortSignal): Promise<Pairs.BeamSearch> => (await post(`${trace(id)}/beams`, request, signal)).json(),
 
   runs: async () => (await json<{ runs: (Types.Run | Types.DamagedRun)[] }>('/api/runs')).runs,
   metrics: async (run: string, from = 0) =>

@@ -10,7 +10,7 @@ const candidate = (id: number, probability: number, drawn: number, more: Partial
 const out = candidate(2, 0.1, 0, { removed_by: 'top-p', after: { penalties: 0.1, 'top-k': 0.1 / 0.9, 'top-p': 0, 'min-p': 0 } });
 const next = {
   sampling: { temperature: 0.5, top_k: 3, top_p: 0.8, min_p: 0, repeat_penalty: 1 }, vocabulary: 100, kept: 2, entropy: 0,
-  candidates: [candidate(0, 0.5, 0.7), candidate(1, 0.3, 0.3), out],
+  actual: null, candidates: [candidate(0, 0.5, 0.7), candidate(1, 0.3, 0.3), out],
 } satisfies NextTokens;
 const sum = (terms: { value: number }[]) => terms.reduce((total, { value }) => total + value, 0);
 

@@ -1,6 +1,8 @@
 // What the server answers about a translator and pairs of texts, and what it is asked.
 
-import type { Dimensions, Habit, Token, Word } from './types';
+import type { Dimensions, Habit, Token, TraceMeta, Word } from './types';
+
+type TraceModel = TraceMeta['model'];
 
 /** A model of two stacks: an encoder, and the decoder that attends to it. */
 export interface TranslatorModel {
@@ -38,7 +40,7 @@ export interface TranslatorCard extends TranslatorModel {
 }
 
 /** Of the source among itself, of the target with its past, and of the target with the source. */
-export type PairKind = 'encoder' | 'decoder' | 'cross';
+export type Site = 'encoder' | 'decoder' | 'cross';
 
 export type PairSide = 'source' | 'target';
 
@@ -48,8 +50,8 @@ export interface PairText {
   words: Word[];
 }
 
-export interface PairKindMeta {
-  kind: PairKind;
+export interface SiteMeta {
+  site: Site;
   layers: number;
   heads: number;
   queries: number;
@@ -63,10 +65,10 @@ export interface PairMeta {
   id: string;
   source: PairText;
   target: PairText & { is_translation: boolean };
-  kinds: PairKindMeta[];
+  sites: SiteMeta[];
   interventions: PairIntervention[];
   base: string | null;
-  model: string;
+  model: TraceModel;
   bytes: number;
   seconds: number;
 }
@@ -96,7 +98,7 @@ export interface PairRequest {
 
 /** Means over the rows of a pattern; null where the two texts differ. */
 export interface PairHeadStatistics {
-  kind: PairKind;
+  site: Site;
   layer: number;
   head: number;
   entropy: number;
@@ -125,13 +127,6 @@ export interface PairAlignment {
   head: number | null;
   row: PairRow;
   links: PairLink[];
-}
-
-export interface PairPredictions {
-  position: number;
-  predictions: { token: Token; probability: number }[];
-  /** Of the token that follows in the text. */
-  actual: { token: Token; probability: number } | null;
 }
 
 /** What a pair's interventions change in the prediction after every token that the decoder reads. */
@@ -169,7 +164,7 @@ export interface BeamRequest {
   /** The exponent of the length in a score. */
   length_penalty: number;
   /** Tokens, the end included. */
-  longest: number;
+  max_length: number;
 }
 
 /** A token that beam search looked at, after the tokens of its ancestors. */

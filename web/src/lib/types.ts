@@ -233,6 +233,8 @@ export interface NextTokens {
   vocabulary: number;
   kept: number;
   entropy: number;
+  /** The token that follows in the text. */
+  actual: { token: Token; probability: number } | null;
   candidates: Candidate[];
 }
 

@@ -2,7 +2,7 @@
 
 import { exactCount, tokenWord } from '../../lib/numbers';
 import { opening } from '../../lib/translator';
-import type { PairHeadStatistics, PairKind, PairMeta, TranslatorCard, TranslatorExample } from '../../lib/pair_types';
+import type { PairHeadStatistics, Site, PairMeta, TranslatorCard, TranslatorExample } from '../../lib/pair_types';
 import type { Word } from '../../lib/types';
 import type { Chapter } from './chapters';
 
@@ -72,7 +72,7 @@ export function sameTexts({ source, target }: PairMeta): { source_tokens: number
 }
 
 /** The head that does most of what its kind is known for, and in words why it is the one. */
-export function clearestHead(kind: PairKind, heads: PairHeadStatistics[]): { layer: number; head: number; why: string } {
+export function clearestHead(kind: Site, heads: PairHeadStatistics[]): { layer: number; head: number; why: string } {
   const [measure, what] = ({ encoder: ['next', 'attends most to the next token'], decoder: ['previous', 'attends most to the token before'], cross: ['largest', 'has the sharpest rows'] } as const)[kind];
   const best = heads.reduce((most, one) => ((one[measure] ?? 0) > (most[measure] ?? 0) ? one : most));
   return { layer: best.layer, head: best.head, why: `Of all heads of this kind, this one ${what}, on average over the text.` };

@@ -7,7 +7,7 @@ const node = (id: number, parent: number | null, step: number, text: string | nu
 
 /** Two beams, by hand: “Ein” is likelier than “Der” at first, and “Der Hund” than “Ein Tier” in the end. */
 const small: BeamSearch = {
-  beams: 2, length_penalty: 1, longest: 64,
+  beams: 2, length_penalty: 1, max_length: 64,
   nodes: [
     node(0, null, 0, null, 1, 0, 'kept'),
     node(1, 0, 1, 'Ein', 0.5, Math.log(0.5), 'kept'),

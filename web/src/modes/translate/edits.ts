@@ -2,13 +2,13 @@
 // and cut edges from a word to a word (cross:3>2, cross.L1:3>2, cross.L1H2:3>2).
 
 import { tokenWord } from '../../lib/numbers';
-import type { PairIntervention, PairKind, PairMeta } from '../../lib/pair_types';
+import type { PairIntervention, Site, PairMeta } from '../../lib/pair_types';
 import { isLater, keyWords, queryWords } from './words';
-import { kindOf, stackName } from './heads';
+import { siteOf, stackName } from './heads';
 
 export interface HeadOff {
   kind: 'off';
-  of: PairKind;
+  of: Site;
   layer: number;
   head: number;
 }
@@ -16,7 +16,7 @@ export interface HeadOff {
 /** All edges from one word to another, in one head, in all of a block, or in all. */
 export interface WordCut {
   kind: 'cut';
-  of: PairKind;
+  of: Site;
   layer: number | null;
   head: number | null;
   /** Indices of words: the query's and the key's. */
@@ -41,7 +41,7 @@ export function parseEdits(text: string): Edit[] {
   return text.split(';').flatMap((part): Edit[] => {
     const found = pattern.exec(part);
     if (!found) return [];
-    const [of, layer, head, from, to] = [found[1] as PairKind, ...found.slice(2).map((number) => (number === undefined ? null : Number(number)))] as [PairKind, ...(number | null)[]];
+    const [of, layer, head, from, to] = [found[1] as Site, ...found.slice(2).map((number) => (number === undefined ? null : Number(number)))] as [Site, ...(number | null)[]];
     if (from !== null && to !== null) return [{ kind: 'cut', of, layer, head, from, to }];
     return layer !== null && head !== null ? [{ kind: 'off', of, layer, head }] : [];
   });
@@ -56,7 +56,7 @@ export function toggled(edits: Edit[], edit: Edit): Edit[] {
 
 /** Whether the model has the head, the texts have the words, and there is an edge to cut. */
 export function fits(edit: Edit, meta: PairMeta): boolean {
-  const { layers, heads } = kindOf(meta, edit.of);
+  const { layers, heads } = siteOf(meta, edit.of);
   if ((edit.layer ?? 0) >= layers || (edit.head ?? 0) >= heads) return false;
   if (edit.kind === 'off') return true;
   const [query, key] = [queryWords(meta, edit.of)[edit.from], keyWords(meta, edit.of)[edit.to]];
@@ -65,7 +65,7 @@ export function fits(edit: Edit, meta: PairMeta): boolean {
 }
 
 /** Whether a cut takes the edge from one word to another out of a head. */
-export function isCut(edits: Edit[], of: PairKind, layer: number, head: number | null, from: number, to: number): boolean {
+export function isCut(edits: Edit[], of: Site, layer: number, head: number | null, from: number, to: number): boolean {
   return edits.some((edit) => edit.kind === 'cut' && edit.of === of && edit.from === from && edit.to === to
     && (edit.layer === null || (edit.layer === layer && (edit.head === null || edit.head === head))));
 }

@@ -1,8 +1,8 @@
 // The head whose attention is shown, for each kind of attention: one head, or the mean of a block's.
 
-import type { PairKind, PairKindMeta, PairMeta } from '../../lib/pair_types';
+import type { Site, SiteMeta, PairMeta } from '../../lib/pair_types';
 
-export const kinds: { kind: PairKind; title: string; says: string }[] = [
+export const kinds: { kind: Site; title: string; says: string }[] = [
   { kind: 'cross', title: 'Between the texts', says: 'cross-attention: rows are words of the target, columns words of the source' },
   { kind: 'encoder', title: 'In the encoder', says: 'the source among itself, in both directions' },
   { kind: 'decoder', title: 'In the decoder', says: 'the target and its own past; later words are masked' },
@@ -20,7 +20,7 @@ export const formatHead = ({ layer, head }: HeadChoice): string => (head === nul
 export const choicesOfBlock = (heads: number): HeadChoice['head'][] => (heads === 1 ? [0] : [null, ...Array.from({ length: heads }, (_, head) => head)]);
 
 /** The first choice of the last block where the text names none that the model has. */
-export function parseHead(text: string | undefined, { layers, heads }: Pick<PairKindMeta, 'layers' | 'heads'>): HeadChoice {
+export function parseHead(text: string | undefined, { layers, heads }: Pick<SiteMeta, 'layers' | 'heads'>): HeadChoice {
   const found = /^L(\d+)(?:H(\d+))?$/.exec(text ?? '');
   const first = choicesOfBlock(heads)[0];
   const choice = found && { layer: Number(found[1]), head: found[2] === undefined ? first : Number(found[2]) };
@@ -28,7 +28,7 @@ export function parseHead(text: string | undefined, { layers, heads }: Pick<Pair
   return exists ? choice : { layer: layers - 1, head: first };
 }
 
-export const kindOf = (meta: PairMeta, kind: PairKind): PairKindMeta => meta.kinds.find((one) => one.kind === kind)!;
+export const siteOf = (meta: PairMeta, kind: Site): SiteMeta => meta.sites.find((one) => one.site === kind)!;
 
 /** "head 2 of block 1", "the mean of the 4 heads of block 1". */
 export function headInWords({ layer, head }: HeadChoice, heads: number): string {
@@ -36,4 +36,4 @@ export function headInWords({ layer, head }: HeadChoice, heads: number): string 
   return head !== null ? `head ${head} of block ${layer}` : `the mean of the ${heads} heads of block ${layer}`;
 }
 
-export const stackName: Record<PairKind, string> = { encoder: 'encoder', decoder: 'decoder', cross: 'cross-attention' };
+export const stackName: Record<Site, string> = { encoder: 'encoder', decoder: 'decoder', cross: 'cross-attention' };

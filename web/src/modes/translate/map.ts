@@ -1,8 +1,8 @@
 // A pattern as the heat map draws it: names of rows and columns, and −∞ where the mask hides a key.
 
-import type { PairKind, PairMeta, PairRow } from '../../lib/pair_types';
+import type { Site, PairMeta, PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
-import { kindOf } from './heads';
+import { siteOf } from './heads';
 import { isLater, keyWords, queryWords } from './words';
 
 export interface PatternMap {
@@ -12,11 +12,11 @@ export interface PatternMap {
 }
 
 /** Whether the kind's queries see no later keys: by the model, or by a change. */
-export function isCausal(meta: PairMeta, kind: PairKind): boolean {
-  return kindOf(meta, kind).causal || (kind === 'encoder' && meta.interventions.some((one) => one.kind === 'mask_future'));
+export function isCausal(meta: PairMeta, kind: Site): boolean {
+  return siteOf(meta, kind).causal || (kind === 'encoder' && meta.interventions.some((one) => one.kind === 'mask_future'));
 }
 
-export function mapOf(meta: PairMeta, kind: PairKind, weights: NumberArray, row: PairRow, unit: 'words' | 'tokens'): PatternMap {
+export function mapOf(meta: PairMeta, kind: Site, weights: NumberArray, row: PairRow, unit: 'words' | 'tokens'): PatternMap {
   const single = (tokens: { text: string }[]) => tokens.map(({ text }, at) => ({ text, begin: at, end: at + 1 }));
   const [queries, keys] = unit === 'words'
     ? [queryWords(meta, kind), keyWords(meta, kind)]

@@ -2,10 +2,10 @@
 
 import { api, ApiError } from '../../lib/api';
 import { connection } from '../../lib/connection.svelte';
-import type { PairKind, PairMeta, PairRequest, PairRow } from '../../lib/pair_types';
+import type { Site, PairMeta, PairRequest, PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
 import { TileCache } from '../compare/tiles';
-import { kindOf, type HeadChoice } from './heads';
+import { siteOf, type HeadChoice } from './heads';
 import { meanOf } from './words';
 
 export const keyOf = (request: PairRequest): string => JSON.stringify(request);
@@ -54,11 +54,11 @@ export class Pair {
   }
 
   /** One head's weights, or the mean of a block's: (query words, key words), or with `unit` by tokens. */
-  weights(kind: PairKind, { layer, head }: HeadChoice, row: PairRow, unit: 'words' | 'tokens' = 'words'): Promise<NumberArray> {
+  weights(kind: Site, { layer, head }: HeadChoice, row: PairRow, unit: 'words' | 'tokens' = 'words'): Promise<NumberArray> {
     const query = unit === 'tokens' ? undefined : { unit, ...(kind === 'encoder' ? {} : { row }) };
-    const of = (one: number) => this.ask(`weights ${kind} ${layer} ${one} ${JSON.stringify(query)}`, (id) => api.pairAttention(id, kind, layer, one, query));
+    const of = (one: number) => this.ask(`weights ${kind} ${layer} ${one} ${JSON.stringify(query)}`, (id) => api.attentionAt(id, kind, layer, one, query));
     if (head !== null) return of(head);
-    return Promise.all(Array.from({ length: kindOf(this.meta, kind).heads }, (_, one) => of(one))).then(meanOf);
+    return Promise.all(Array.from({ length: siteOf(this.meta, kind).heads }, (_, one) => of(one))).then(meanOf);
   }
 }
 

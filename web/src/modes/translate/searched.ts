@@ -43,7 +43,7 @@ const rows: [number, number, number, string, number, number, string][] = [
 export const searched: BeamSearch = {
   beams: 3,
   length_penalty: 1,
-  longest: 64,
+  max_length: 64,
   nodes: [
     { id: 0, parent: null, step: 0, token: null, log_probability: 0, sum: 0, state: 'kept' },
     ...rows.map(([parent, step, id, text, log_probability, sum, state], index): BeamNode => ({ id: index + 1, parent, step, token: { id, text }, log_probability, sum, state: states[state] })),

@@ -2,7 +2,7 @@
 
 import { asPairText } from '../../lib/api';
 import { page } from '../../lib/state.svelte';
-import type { PairKind, PairRequest, PairRow, TranslatorExample } from '../../lib/pair_types';
+import type { Site, PairRequest, PairRow, TranslatorExample } from '../../lib/pair_types';
 import { formatEdits, type Edit } from './edits';
 import { formatHead, type HeadChoice } from './heads';
 import { formatWord, type ChosenWord } from './words';
@@ -21,8 +21,8 @@ export const shown = {
   get row(): PairRow { return read('row') === 'read' ? 'read' : 'written'; },
   /** Of the heat map. */
   get unit(): 'words' | 'tokens' { return read('by') === 'tokens' ? 'tokens' : 'words'; },
-  get kind(): PairKind { return (['encoder', 'decoder'] as const).find((kind) => kind === read('kind')) ?? 'cross'; },
-  head(kind: PairKind): string { return read(kind); },
+  get kind(): Site { return (['encoder', 'decoder'] as const).find((kind) => kind === read('kind')) ?? 'cross'; },
+  head(kind: Site): string { return read(kind); },
   get edits(): string { return read('edits'); },
   get renormalise(): boolean { return read('rest') === 'renormalise'; },
   get masked(): boolean { return read('mask') === 'on'; },
@@ -37,7 +37,7 @@ export function show(name: Name, value: string): void {
   page.view.extra[name] = value;
 }
 export const showWord = (word: ChosenWord | null): void => show('word', formatWord(word));
-export const showHead = (kind: PairKind, choice: HeadChoice): void => show(kind, formatHead(choice));
+export const showHead = (kind: Site, choice: HeadChoice): void => show(kind, formatHead(choice));
 export const showEdits = (edits: Edit[]): void => show('edits', formatEdits(edits));
 
 /** Other texts: what was said of the words of the former ones does not hold. */

@@ -7,8 +7,7 @@ import { choicesOfBlock, formatHead, headInWords, parseHead } from './heads';
 import { earlierMoved, finding, laterWord } from './influence';
 import { arcPath, linkPath, lineWidth } from './layout';
 import { mapOf } from './map';
-import { formatStatistic } from '../compare/statistics';
-import { statisticsOf } from './statistics';
+import { formatStatistic, statisticsOf } from '../../lib/statistics';
 import { columnOf, formatWord, isLater, isSpecial, meanOf, parseWord, positionsOf, rowOf, strongest } from './words';
 
 /** "The dog barks" with one token a word but the last, of two; its target starts with <s>. */
@@ -18,9 +17,9 @@ function pairMeta(): PairMeta {
     let begin = 0;
     return { tokens, words: words.map((pieces) => ({ text: pieces.join('').trim(), begin, end: (begin += pieces.length) })) };
   };
-  const kinds = (['encoder', 'decoder', 'cross'] as const).map((kind) => ({ kind, layers: 2, heads: 4, queries: 5, keys: 5, causal: kind === 'decoder', levels: 1 }));
+  const sites = (['encoder', 'decoder', 'cross'] as const).map((site) => ({ site, layers: 2, heads: 4, queries: 5, keys: 5, causal: site === 'decoder', levels: 1 }));
   return {
-    id: 'p1', model: 'toy', bytes: 1, seconds: 0, base: null, interventions: [], kinds,
+    id: 't1', model: { name: 'toy', run: null, step: null }, bytes: 1, seconds: 0, base: null, interventions: [], sites,
     source: text(['The'], [' dog'], [' bar', 'ks'], ['</s>']),
     target: { ...text(['<s>'], ['Der'], [' Hund'], [' be', 'llt']), is_translation: true },
   };

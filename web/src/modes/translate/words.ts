@@ -1,6 +1,6 @@
 // Words of a pair: which of them is chosen, which are masked, and the weights between them.
 
-import type { PairKind, PairMeta, PairRow, PairSide } from '../../lib/pair_types';
+import type { Site, PairMeta, PairRow, PairSide } from '../../lib/pair_types';
 import type { NumberArray, Word } from '../../lib/types';
 
 export interface ChosenWord {
@@ -29,8 +29,8 @@ export function positionsOf({ begin, end }: Word, row: PairRow): number[] {
   return Array.from({ length: end - begin }, (_, at) => begin - 1 + at);
 }
 
-export const queryWords = (meta: PairMeta, kind: PairKind): Word[] => (kind === 'encoder' ? meta.source.words : meta.target.words);
-export const keyWords = (meta: PairMeta, kind: PairKind): Word[] => (kind === 'decoder' ? meta.target.words : meta.source.words);
+export const queryWords = (meta: PairMeta, kind: Site): Word[] => (kind === 'encoder' ? meta.source.words : meta.target.words);
+export const keyWords = (meta: PairMeta, kind: Site): Word[] => (kind === 'decoder' ? meta.target.words : meta.source.words);
 
 /** Whether all of a key word comes after what the query word's positions have read. */
 export function isLater(query: Word, key: Word, row: PairRow): boolean {

@@ -1,7 +1,7 @@
 // The metrics of a run as curves, samples and a table.
 
 import type { HeadStatistics, MetricsRow } from '../../lib/types';
-import type { StatisticKey } from '../compare/statistics';
+import type { StatisticKey } from '../../lib/statistics';
 import type { Table } from '../../lib/export';
 
 export interface Curves {

@@ -1,13 +1,14 @@
-// The explorer's endpoints for pairs of texts: numbers of the pass, documents as OpenAPI says.
+// Traces of a source and a target: numbers of the pass, documents as OpenAPI says.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
 #include "engine/searched_beams.h"
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
-#include "server/explorer/pair_routes.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"
 #include "server/openapi_schema.h"
@@ -16,7 +17,7 @@ namespace heed::server {
 namespace {
 
 // A toy that speaks with the starter's tokens.
-PairModel toy_pair_model() {
+LoadedTranslator toy_translator() {
   Architecture architecture = heed::testing::toy_pair_architecture({});
   std::shared_ptr<const Tokenizer> tokenizer = load_model_tokenizer("starter");
   for (StackSpecification& stack : architecture.stacks) {
@@ -24,14 +25,16 @@ PairModel toy_pair_model() {
     stack.end_of_text = 0;
   }
   architecture.decoder_start = 0;
-  auto model = std::make_shared<Transformer>(architecture);
-  model->parameters().initialize(5);
-  return {"toy", model, tokenizer, tokenizer};
+  Transformer model(architecture);
+  model.parameters().initialize(5);
+  return {.name = "toy", .model = std::move(model), .tokenizers = {tokenizer, tokenizer}};
 }
 
-class PairRoutesTest : public ::testing::Test {
+class ExplorerTwoTexts : public ::testing::Test {
  protected:
-  PairRoutesTest() { register_pairs(router_, compute_, model_, std::int64_t{1} << 28); }
+  ExplorerTwoTexts() {
+    register_translator_explorer(router_, compute_, translator_, std::int64_t{1} << 28);
+  }
 
   Reply send(const std::string& method, const std::string& target, const Json& body = nullptr) {
     Request request = parse_request(method, target);
@@ -60,22 +63,23 @@ class PairRoutesTest : public ::testing::Test {
     EXPECT_THAT(checker_.faults(value, schema), ::testing::IsEmpty()) << method << " " << path;
   }
   std::string make(const Json& body) {
-    const Json pair = answer("POST", "/api/pairs", body);
-    expect_fits(pair, "post", "/api/pairs");
-    return "/api/pairs/" + pair["id"].get<std::string>();
+    const Json pair = answer("POST", "/api/traces", body);
+    expect_fits(pair, "post", "/api/traces");
+    return "/api/traces/" + pair["id"].get<std::string>();
   }
   Json texts() const {
     return {{"source", "the queen met the mole"}, {"target", "one fluffy day"}};
   }
 
-  PairModel model_ = toy_pair_model();
+  LoadedTranslator translator_ = toy_translator();
+  PairModel model_ = pair_model_of(translator_);
   Compute compute_;
   Router router_;
   const Json document_ = Json::parse(openapi_document());
   const testing::SchemaChecker checker_{document_};
 };
 
-TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
+TEST_F(ExplorerTwoTexts, NumbersAreThoseOfThePass) {
   const std::string pair = make(texts());
   const Texts tokens{model_.encode_source("the queen met the mole"),
                      model_.encode_target("one fluffy day")};
@@ -84,12 +88,12 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
   EXPECT_EQ(described["source"]["tokens"].size(), tokens.source.size());
   EXPECT_EQ(described["target"]["words"][0]["end"].get<int>(), 1);  // the start by itself
   EXPECT_EQ(described["target"]["words"][1]["text"], "one");
-  ASSERT_EQ(described["kinds"].size(), 3U);
-  for (const Json& kind : described["kinds"]) {
-    const AttentionSite of = *site_named(kind["kind"].get<std::string>(), pass.architecture());
-    EXPECT_EQ(kind["queries"].get<std::int64_t>(), pass.queries(of));
-    EXPECT_EQ(kind["keys"].get<std::int64_t>(), pass.keys(of));
-    const std::string head = pair + "/attention/" + kind["kind"].get<std::string>() + "/1/2";
+  ASSERT_EQ(described["sites"].size(), 3U);
+  for (const Json& site : described["sites"]) {
+    const AttentionSite of = *site_named(site["site"].get<std::string>(), pass.architecture());
+    EXPECT_EQ(site["queries"].get<std::int64_t>(), pass.queries(of));
+    EXPECT_EQ(site["keys"].get<std::int64_t>(), pass.keys(of));
+    const std::string head = pair + "/attention/" + site["site"].get<std::string>() + "/1/2";
     const Json plane = array(head);
     const Tensor<float> expected =
         RecordedAttention(RecordedPass(*model_.model, tokens)).pattern(of, 1, 2);
@@ -102,19 +106,19 @@ TEST_F(PairRoutesTest, NumbersAreThoseOfThePass) {
     const Json row = array(head + "/rows/2"), column = array(head + "/columns/1");
     EXPECT_EQ(row["values"][1], plane["values"][static_cast<std::size_t>(2 * keys + 1)]);
     EXPECT_EQ(column["values"][2], row["values"][1]);
-    const Json thumbnails = array(pair + "/thumbnails?kind=" + kind["kind"].get<std::string>());
+    const Json thumbnails = array(pair + "/thumbnails?site=" + site["site"].get<std::string>());
     EXPECT_EQ(thumbnails["shape"][1].get<int>(), 4);
     EXPECT_EQ(thumbnails["values"][static_cast<std::size_t>(6 * expected.size())],
               plane["values"][0]);
   }
   const Json pattern = array(pair + "/arrays/decoder.1.cross_attn.hook_pattern?heads=2");
   EXPECT_EQ(pattern["values"].size(), static_cast<std::size_t>(pass.positions() * pass.sources()));
-  const Json next = get(pair + "/predictions?position=1&top=3");
+  const Json next = get(pair + "/next?position=1&limit=3");
   EXPECT_NEAR(next["actual"]["probability"].get<double>(),
               pass.next_probabilities(1)[static_cast<std::size_t>(tokens.target[2])], 1e-6);
 }
 
-TEST_F(PairRoutesTest, AnswersAreAsTheDocumentSays) {
+TEST_F(ExplorerTwoTexts, AnswersAreAsTheDocumentSays) {
   Json body = texts();
   body["interventions"] = Json::parse(R"([{"kind":"ablate","point":"cross.L1H2"},
       {"kind":"scale","point":"decoder.L0.mlp","factor":0.5,"positions":"1-"},
@@ -126,19 +130,19 @@ TEST_F(PairRoutesTest, AnswersAreAsTheDocumentSays) {
       {"kind":"mask","point":"decoder.L0H1","mask":"none"},
       {"kind":"mask_future","point":"encoder"}])");
   const std::string plain = make(texts()), pair = make(body);
-  make({{"base", "p2"}});
+  make({{"base", "t2"}});
   make({{"source", "the mole"}});
   make({{"source_tokens", {5, 6, 7}}, {"target_tokens", {0, 9}}});
   body["interventions"] =
-      Json::parse(R"([{"kind":"swap","point":"encoder.resid_pre1","from":"p1"}])");
+      Json::parse(R"([{"kind":"swap","point":"encoder.resid_pre1","from":"t1"}])");
   const std::string swapped = make(body);
-  const std::string id = "/api/pairs/{id}";
+  const std::string id = "/api/traces/{id}";
   const auto check = [&](const std::string& path, const std::string& rest) {
     expect_fits(get(pair + rest), "get", path);
   };
-  expect_fits(get("/api/pairs"), "get", "/api/pairs");
+  expect_fits(get("/api/traces"), "get", "/api/traces");
   check(id, "");
-  const std::string head = id + "/attention/{kind}/{layer}/{head}";
+  const std::string head = id + "/attention/{site}/{layer}/{head}";
   expect_fits(array(pair + "/thumbnails"), "get", id + "/thumbnails");
   expect_fits(array(pair + "/arrays/encoder.0.hook_resid_pre"), "get", id + "/arrays/{point}");
   expect_fits(array(pair + "/attention/cross/1/2?unit=words&row=written"), "get", head);
@@ -149,15 +153,17 @@ TEST_F(PairRoutesTest, AnswersAreAsTheDocumentSays) {
   check(head + "/columns/{key}", "/attention/decoder/1/2/columns/1?top=2");
   check(head + "/columns/{key}", "/attention/encoder/1/2/columns/1?top=2&unit=words");
   check(id + "/heads", "/heads");
-  check(id + "/heads", "/heads?kind=cross");
+  check(id + "/heads", "/heads?site=cross");
   check(id + "/alignment", "/alignment");
   check(id + "/alignment", "/alignment?layer=0&head=1&row=read");
-  check(id + "/predictions", "/predictions");
-  check(id + "/lens", "/lens?position=1");
+  check(id + "/next", "/next");
+  check(id + "/compare/{other}", "/compare/t1");
+  check(id + "/lens", "/lens?positions=1");
   check(id + "/effect", "/effect");
   check(id + "/influence", "/influence?side=target&position=1");
-  expect_fits(answer("POST", pair + "/translation", {{"longest", 4}}), "post", id + "/translation");
-  expect_fits(answer("POST", pair + "/beams", {{"beams", 2}, {"longest", 5}}), "post",
+  expect_fits(answer("POST", pair + "/translation", {{"max_length", 4}}), "post",
+              id + "/translation");
+  expect_fits(answer("POST", pair + "/beams", {{"beams", 2}, {"max_length", 5}}), "post",
               id + "/beams");
   const Json errors = answer("POST", pair + "/alignment", {{"links", {{1, 1}, {2, 2}}}});
   expect_fits(errors, "post", id + "/alignment");
@@ -171,13 +177,13 @@ TEST_F(PairRoutesTest, AnswersAreAsTheDocumentSays) {
   refusal("GET", plain, 404);
 }
 
-TEST_F(PairRoutesTest, BeamsAreTheSearchAsATree) {
+TEST_F(ExplorerTwoTexts, BeamsAreTheSearchAsATree) {
   const std::string pair = make(texts());
   const std::vector<std::int32_t> source = model_.encode_source("the queen met the mole");
   const SearchedBeams searched =
       search_beams(model_, source, {.beams = 3, .length_penalty = 0.5, .max_length = 6});
   const Json reply =
-      answer("POST", pair + "/beams", {{"beams", 3}, {"length_penalty", 0.5}, {"longest", 6}});
+      answer("POST", pair + "/beams", {{"beams", 3}, {"length_penalty", 0.5}, {"max_length", 6}});
   ASSERT_EQ(reply["nodes"].size(), searched.tree.nodes.size());
   EXPECT_EQ(reply["nodes"].size(), 1U + 6 * 6);  // this toy's searches end at the longest length
   for (std::size_t i = 1; i < reply["nodes"].size(); ++i) {
@@ -194,17 +200,17 @@ TEST_F(PairRoutesTest, BeamsAreTheSearchAsATree) {
   }
   const Json defaults = answer("POST", pair + "/beams", Json::object());
   EXPECT_EQ(defaults["beams"].get<int>(), 4);
-  EXPECT_EQ(defaults["longest"].get<int>(), 24);  // the context
+  EXPECT_EQ(defaults["max_length"].get<int>(), 24);  // the context
 }
 
-TEST_F(PairRoutesTest, BeamsAreThoseOfTheChangedModel) {
+TEST_F(ExplorerTwoTexts, BeamsAreThoseOfTheChangedModel) {
   Json body = texts();
   body["interventions"] = Json::parse(R"([{"kind":"mask_future","point":"encoder"},
       {"kind":"ablate","point":"cross.L1H2"},
       {"kind":"scale","point":"decoder.L0.mlp","factor":3,"positions":"1-"}])");
   const std::string changed = make(body);
-  const Json greedy = answer("POST", changed + "/translation", {{"longest", 8}});
-  const Json beams = answer("POST", changed + "/beams", {{"beams", 1}, {"longest", 8}});
+  const Json greedy = answer("POST", changed + "/translation", {{"max_length", 8}});
+  const Json beams = answer("POST", changed + "/beams", {{"beams", 1}, {"max_length", 8}});
   EXPECT_EQ(beams["hypotheses"][0]["tokens"], greedy["tokens"]);
   // sums of eight f32 logarithms
   EXPECT_NEAR(beams["hypotheses"][0]["log_probability"].get<double>(),
@@ -212,7 +218,7 @@ TEST_F(PairRoutesTest, BeamsAreThoseOfTheChangedModel) {
   EXPECT_NE(greedy["tokens"], greedy["without"]["tokens"]);
 }
 
-TEST_F(PairRoutesTest, WhatAnEncoderIs) {
+TEST_F(ExplorerTwoTexts, WhatAnEncoderIs) {
   const std::string pair = make(texts());
   Json body = texts();
   body["interventions"] = Json::parse(R"([{"kind":"mask_future","point":"encoder"}])");
@@ -232,7 +238,7 @@ TEST_F(PairRoutesTest, WhatAnEncoderIs) {
   EXPECT_GT(target["decoder"][2].get<double>(), 0);
 }
 
-TEST_F(PairRoutesTest, CutWordsAreTheEdgesThatWriteTheWord) {
+TEST_F(ExplorerTwoTexts, CutWordsAreTheEdgesThatWriteTheWord) {
   const std::string pair = make(texts());
   const Json words = get(pair)["target"]["words"];
   Json body = texts();
@@ -255,10 +261,10 @@ TEST_F(PairRoutesTest, CutWordsAreTheEdgesThatWriteTheWord) {
   }
 }
 
-TEST_F(PairRoutesTest, RefusesWithTheFieldAndTheValue) {
+TEST_F(ExplorerTwoTexts, RefusesWithTheFieldAndTheValue) {
   using ::testing::HasSubstr;
   const std::string pair = make(texts());
-  const auto create = [&](const Json& body) { return refusal("POST", "/api/pairs", 400, body); };
+  const auto create = [&](const Json& body) { return refusal("POST", "/api/traces", 400, body); };
   EXPECT_THAT(create({{"target", "one"}}), HasSubstr("none of \"source\""));
   EXPECT_THAT(create({{"source", " "}}), HasSubstr("source is empty"));
   EXPECT_THAT(create({{"source", "one"}, {"source_tokens", {1}}}), HasSubstr("source_tokens"));
@@ -285,25 +291,85 @@ TEST_F(PairRoutesTest, RefusesWithTheFieldAndTheValue) {
   EXPECT_THAT(refusal("GET", pair + "/attention/cross/0/4", 400), HasSubstr("head 4"));
   EXPECT_THAT(refusal("GET", pair + "/attention/encoder/0/0?unit=words&row=written", 400),
               HasSubstr("writes no words"));
-  EXPECT_THAT(refusal("GET", pair + "/predictions?position=99", 400), HasSubstr("99"));
+  EXPECT_THAT(refusal("GET", pair + "/next?position=99", 400), HasSubstr("99"));
   EXPECT_THAT(refusal("GET", pair + "/arrays/blocks.0.hook_resid_pre", 400), HasSubstr("no point"));
   EXPECT_THAT(refusal("POST", pair + "/alignment", 400, {{"links", {{90, 0}}}}), HasSubstr("90"));
-  EXPECT_THAT(refusal("GET", "/api/pairs/p99", 404), HasSubstr("p99"));
+  EXPECT_THAT(refusal("GET", "/api/traces/t99", 404), HasSubstr("t99"));
   const auto search = [&](const Json& beams) {
     return refusal("POST", pair + "/beams", 400, beams);
   };
   EXPECT_THAT(search({{"beams", 17}}), HasSubstr("16"));
   EXPECT_THAT(search({{"beams", 0}}), HasSubstr("beams"));
-  EXPECT_THAT(search({{"longest", 25}}), HasSubstr("24"));
+  EXPECT_THAT(search({{"max_length", 25}}), HasSubstr("24"));
   EXPECT_THAT(search({{"length_penalty", "x"}}), HasSubstr("length_penalty"));
   EXPECT_THAT(search({{"beam", 2}}), HasSubstr("\"beams\""));
-  EXPECT_THAT(refusal("POST", "/api/pairs/p99/beams", 404, Json::object()), HasSubstr("p99"));
+  EXPECT_THAT(refusal("POST", "/api/traces/t99/beams", 404, Json::object()), HasSubstr("t99"));
 }
 
-TEST(PairRoutesOfADecoder, SayWhatTheyNeed) {
-  const Reply reply = testing::starter_explorer().send("POST", "/api/pairs", "{}");
+TEST_F(ExplorerTwoTexts, WhatNeedsOneTextSaysSo) {
+  const std::string trace = make(texts());
+  for (const char* rest : {"/walk", "/attribution", "/head", "/gradients", "/neurons",
+                           "/derivation?point=q0", "/projection", "/figure?kind=lens"}) {
+    EXPECT_THAT(refusal("GET", trace + rest, 422),
+                ::testing::HasSubstr("of a trace of one text, and trace t1 is of a source"))
+        << rest;
+  }
+  EXPECT_THAT(refusal("GET", "/api/vectors?first=t1:0&second=t1:1", 422),
+              ::testing::HasSubstr("of one text"));
+}
+
+TEST_F(ExplorerTwoTexts, OneTextNeedsAModelOfOneStack) {
+  EXPECT_THAT(refusal("POST", "/api/traces", 404, {{"text", "one"}}),
+              ::testing::HasSubstr("is a translator"));
+  EXPECT_THAT(refusal("POST", "/api/traces", 400, {{"text", "one"}, {"source", "two"}}),
+              ::testing::HasSubstr("\"source\" and a \"target\""));
+}
+
+TEST_F(ExplorerTwoTexts, AreCountedInTheBudgetOfAllTraces) {
+  const std::int64_t none = get("/api/status")["trace_bytes"];
+  const std::string trace = make(texts());
+  const Json described = get(trace);
+  const Json status = get("/api/status");
+  EXPECT_EQ(status["trace_bytes"].get<std::int64_t>(),
+            none + described["bytes"].get<std::int64_t>());
+  EXPECT_EQ(status["traces"][0], described);
+  answer("DELETE", trace);
+  EXPECT_EQ(get("/api/status")["trace_bytes"].get<std::int64_t>(), none);
+}
+
+TEST(ExplorerOfADecoder, TwoTextsSayWhatTheyNeed) {
+  const Reply reply =
+      testing::starter_explorer().send("POST", "/api/traces", R"({"source":"a","target":"b"})");
   EXPECT_EQ(reply.status, 404);
   EXPECT_THAT(reply.body, ::testing::HasSubstr("not a translator"));
+}
+
+TEST(ExplorerOfADecoder, WhatNeedsTwoTextsSaysSo) {
+  testing::TestExplorer& explorer = testing::starter_explorer();
+  const std::string trace = "/api/traces/" + explorer.trace("One mole");
+  for (const char* rest : {"/alignment", "/influence"}) {
+    EXPECT_THAT(explorer.refusal("GET", trace + rest, 422),
+                ::testing::HasSubstr("of a source and a target, and trace"));
+  }
+  for (const char* rest : {"/alignment", "/translation", "/beams"}) {
+    EXPECT_THAT(explorer.refusal("POST", trace + rest, 422, "{}"),
+                ::testing::HasSubstr("is of one text"));
+  }
+  EXPECT_THAT(explorer.refusal("GET", trace + "/attention/cross/0/0", 400),
+              ::testing::HasSubstr("there is self"));
+}
+
+TEST(ExplorerOfADecoder, PairsHaveMoved) {
+  testing::TestExplorer& explorer = testing::starter_explorer();
+  for (const char* address : {"/api/pairs", "/api/pairs/p1", "/api/pairs/p1/heads?kind=cross"}) {
+    for (const char* method : {"GET", "POST", "DELETE"}) {
+      EXPECT_THAT(explorer.refusal(method, address, 404, "{}"),
+                  ::testing::HasSubstr("POST /api/traces"))
+          << address;
+    }
+  }
+  EXPECT_THAT(explorer.refusal("GET", "/api/pairsofshoes", 404),
+              ::testing::Not(::testing::HasSubstr("/api/traces")));
 }
 
 }  // namespace

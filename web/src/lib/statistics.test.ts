@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { HeadStatistics } from '../../lib/types';
-import { percent } from '../../lib/numbers';
+import type { HeadStatistics } from './types';
+import { percent } from './numbers';
 import { habitText, parseHead, sortHeads } from './statistics';
 
 const head = (layer: number, index: number, some: Partial<HeadStatistics>): HeadStatistics => ({
