@@ -97,7 +97,7 @@ class AttendedMemory {
 
   // Keys or values of what a group attends to, in a view of those of all rows.
   template <class T>
-  View<T> rows(const SequenceGroup& group, View<T> all) const {
+  View<T> own_rows(const SequenceGroup& group, View<T> all) const {
     return is_self_ ? rows_of(pass_.sequences, group, all)
                     : all.slice(1, source(group).row_begin, source(group).row_end);
   }
@@ -113,8 +113,8 @@ class AttendedMemory {
     }
     const Sequence memory = is_self_ ? pass_.sequences[group.begin] : source(group);
     if (memory.cache == nullptr) {
-      own.input.key = rows(group, input.key);
-      own.input.value = rows(group, input.value);
+      own.input.key = own_rows(group, input.key);
+      own.input.value = own_rows(group, input.value);
     } else {
       read(*memory.cache, memory.first_position + memory.length(), own);
     }
@@ -280,8 +280,8 @@ void attend_backward(const LayerPass& at, AttentionKind kind,
                     .log_sum_exp = log_sums_of(pass.sequences, group, log_sum_exp),
                     .d_out = rows_of(pass.sequences, group, d_mixed),
                     .gradients = {.query = rows_of(pass.sequences, group, gradients.query),
-                                  .key = memory.rows(group, gradients.key),
-                                  .value = memory.rows(group, gradients.value),
+                                  .key = memory.own_rows(group, gradients.key),
+                                  .value = memory.own_rows(group, gradients.value),
                                   .position_bias = gradients.position_bias}});
   }
   const std::span<const kernels::SequenceAttentionBackward> sequences = list.all();
