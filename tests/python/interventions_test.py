@@ -16,6 +16,7 @@ class Subject:
 
     def __init__(self, model, text, other, where, mixed, pattern, mask):
         self.model, self.text, self.other, self.where = model, text, other, where
+        self.head = int(where[-1])
         self.mixed, self.pattern, self.mask = mixed, pattern, mask
 
     def arguments(self, text):
@@ -39,7 +40,7 @@ def subjects():
     turned = (np.roll(source, 1), np.r_[target[:1], target[1:][::-1]])
     for site, mask in (("encoder", ("encoder", "causal")), ("decoder", ("decoder", "none")),
                        ("cross", None)):
-        yield Subject(translator, (source, target), turned, site + ".L1H2", site + ".z1",
+        yield Subject(translator, (source, target), turned, site + ".L1H0", site + ".z1",
                       site + ".pattern1", mask)
 
 
@@ -51,11 +52,11 @@ class Verbs(TestCase):
                           for text in (subject.text, subject.other))
             pattern, other_pattern = (of(subject.model, text, subject.pattern)
                                       for text in (subject.text, subject.other))
-            size, where = z.shape[-1], subject.where
+            size, where, head = z.shape[-1], subject.where, subject.head
             vector = np.linspace(-1, 1, size)
-            mean, own_mean = other_z[0, :, 2].mean(0), z[0, :, 2].mean(0)
+            mean, own_mean = other_z[0, :, head].mean(0), z[0, :, head].mean(0)
             cut = pattern.copy()
-            cut[0, 2, 2, 1] = 0
+            cut[0, head, 2, 1] = 0
             verbs = [
                 (edit.ablate(where), subject.mixed, np.zeros_like(z)),
                 (edit.scale(where, 1.5), subject.mixed, 1.5 * z),
@@ -72,7 +73,8 @@ class Verbs(TestCase):
             for made, point, wanted in verbs:
                 with self.subTest(where=where, kind=made["kind"]):
                     edited = edit.apply(subject.model, made)
-                    at = (slice(None), 2) if point is subject.pattern else (slice(None), slice(None), 2)
+                    all_of = slice(None)
+                    at = (all_of, head) if point is subject.pattern else (all_of, all_of, head)
 
                     def write(values, hook, wanted=wanted, at=at):
                         values[at] = wanted[at]
@@ -99,7 +101,7 @@ class Verbs(TestCase):
 
     def test_that_change_nothing_change_no_bit(self):
         for subject in subjects():
-            for made in (edit.add(subject.where, np.zeros(1 * subject.values(
+            for made in (edit.add(subject.where, np.zeros(subject.values(
                     subject.model, subject.text, subject.mixed).shape[-1])),
                     edit.replace(subject.where, subject.text),
                     edit.freeze(subject.where, subject.text)):
@@ -137,11 +139,11 @@ class EditedTranslators(TestCase):
         scaled = edit.apply(self.model, edit.scale("decoder.L1.mlp", 2))
         with self.assertRaises(heed.errors.Unsupported):
             scaled.run_with_cache("A dog runs.", "Ein Hund",
-                                  "decoder.1.hook_mlp_out", incl_bwd=True)
+                                  "decoder.1.hook_attn_out", incl_bwd=True)
 
     def test_cut_words(self):
         text = ("A dog runs.", "Ein Hund läuft.")
-        edited = edit.apply(self.model, edit.cut_words("cross", text, 2, 1))
+        edited = edit.apply(self.model, edit.cut_words("cross.L1", text, 2, 1))
         _, cache = edited.run_with_cache(*text, names_filter=["cross.pattern1"])
         _, before = self.model.run_with_cache(*text, names_filter=["cross.pattern1"])
         changed = np.argwhere(np.array(cache["cross.pattern1"]) != np.array(before["cross.pattern1"]))
@@ -153,7 +155,7 @@ class EditedTranslators(TestCase):
                            (edit.ablate("cross.L9"), "cross-attention has layers"),
                            (edit.mask("cross"), "within one text"),
                            (edit.mask("encoder", "half"), "causal or none"),
-                           (edit.mean("cross.L1H2.pattern", [("A dog.", "Ein")]), "no mean"),
+                           (edit.mean("cross.L1H0.pattern", [("A dog.", "Ein")]), "no mean"),
                            (edit.cut_words("cross", ("A dog.", "Ein"), 90, 0), "word 90")):
             with self.subTest(says=says), self.assertRaisesRegex(Wrong, says):
                 edit.apply(self.model, made)

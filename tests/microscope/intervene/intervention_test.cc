@@ -10,6 +10,7 @@
 #include "generate/random_gpt.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/capture.h"
+#include "model/editor.h"
 #include "model/transformer.h"
 
 namespace heed {
@@ -223,6 +224,37 @@ TEST(Interventions, BeginAtAStepOfCachedGeneration) {
     EXPECT_LT(relative_error(logits, whole.view()[t].span()), 1e-5) << t;
     const double moved = relative_error(logits, plain.view()[t].span());
     EXPECT_EQ(moved > 1e-4, t >= 8) << moved;
+  }
+}
+
+// Scores of hidden keys follow from the operands of the sequence that is edited, also beside an
+// editor that is given all heads at once.
+TEST(Interventions, LiftTheMaskOfEverySequenceOfABatch) {
+  struct AllHeads final : Editor {
+    bool edits(const Point& point) const override { return point.kind == PointKind::scores; }
+    bool edits_heads_together() const override { return true; }
+    void edit(const EditedPoint&, View<float>) override {}
+  };
+  const InterventionExample example;
+  InterventionExample other;
+  other.tokens = testing::random_tokens(10, 61, 4);
+  Interventions open(example.specification(),
+                     {at(PointKind::scores, 0, SetMask{SetMask::Kind::none}, {.heads = {1, 2}})});
+  AllHeads all_heads;
+  JoinedEditor joined(open, all_heads);
+  std::vector<std::int32_t> batch = example.tokens;
+  batch.insert(batch.end(), other.tokens.begin(), other.tokens.end());
+  for (Editor* const editor : std::initializer_list<Editor*>{&open, &joined}) {
+    const StackActivations activations(example.specification(), 2, 10, Keep::one_block);
+    example.gpt.forward({batch.data(), {2, 10}}, {.batch = 2, .positions = 10, .editor = editor},
+                        activations);
+    Tensor<float> logits(Shape{20, example.specification().vocabulary_size});
+    example.gpt.project(activations.final_norm(), logits);
+    const std::size_t half = logits.span().size() / 2;
+    // Another order of sums over 10 positions: 1e-5.
+    EXPECT_LT(relative_error(logits.span().first(half), example.logits(&open).span()), 1e-5);
+    EXPECT_LT(relative_error(logits.span().last(half), other.logits(&open).span()), 1e-5);
+    EXPECT_GT(relative_error(logits.span().last(half), other.logits(nullptr).span()), 1e-3);
   }
 }
 
