@@ -142,8 +142,6 @@ void add_tokenize_command(Command app) {
   command->callback([options] { tokenize(*options); });
 }
 
-// heed tokenizer train: learn a byte-level byte-pair tokenizer.
-
 void add_tokenizer_command(Command app) {
   Command group = app.add_subcommand("tokenizer", "Train tokenizers");
   group->require_subcommand(1);

@@ -139,7 +139,6 @@ void write_fate(Writer& writer, const Goods& goods, const Slots& slots) {
 
 // Two creatures meet. The adjectives before a creature decide how it looks, walks and speaks; those
 // before the place decide what is to be seen there.
-
 Creature write_creature(Writer& writer, const CreatureOptions& options) {
   const std::size_t which = writer.choose(7) + 1;
   NounPhrase phrase{.article = options.article, .nouns = animals, .except = options.except};
