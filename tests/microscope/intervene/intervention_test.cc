@@ -246,7 +246,7 @@ TEST(Interventions, LiftTheMaskOfEverySequenceOfABatch) {
   batch.insert(batch.end(), other.tokens.begin(), other.tokens.end());
   for (Editor* const editor : std::initializer_list<Editor*>{&open, &joined}) {
     const StackActivations activations(example.specification(), 2, 10, Keep::one_block);
-    example.gpt.forward({batch.data(), {2, 10}}, {.batch = 2, .positions = 10, .editor = editor},
+    example.gpt.forward({batch.data(), {2, 10}}, {.sequences = {2, 10}, .editor = editor},
                         activations);
     Tensor<float> logits(Shape{20, example.specification().vocabulary_size});
     example.gpt.project(activations.final_norm(), logits);
