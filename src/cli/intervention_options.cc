@@ -271,7 +271,6 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
 
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
                                                   const PairModel& model, const Texts& texts) {
-  if (!options.any()) return nullptr;
   const auto read = [&](const std::string& text) { return read_texts(model, text); };
   const Architecture& architecture = model.architecture();
   const TextLengths all{architecture.encoder().context, architecture.decoder().context};
@@ -282,6 +281,7 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
                          .encode = read,
                          .encode_part = read})
           .make();
+  if (edits.empty()) return nullptr;
   return std::make_unique<Interventions>(architecture,
                                          resolve_edits(*model.model, edits, words_of(model)));
 }
