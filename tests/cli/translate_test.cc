@@ -261,8 +261,8 @@ TEST(TranslateCommand, MistakesAreNamed) {
   expect("translate a -m /nowhere", 1, "/nowhere");
   expect("translate a " + testing::with_model(), 1, "has no encoder, so it does not translate");
   // and the other way round
-  for (const char* command : {"generate -p a", "predict a", "eval --tokens 1,2", "chat", "lens a",
-                              "heads --text /dev/null"}) {
+  for (const char* command :
+       {"generate -p a", "predict a", "eval --tokens 1,2", "chat", "heads --text /dev/null"}) {
     expect(std::string(command) + " " + with_translator(), 1, "heed translate -m",
            "printf 'a\\n' |");
   }

@@ -185,7 +185,7 @@ TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
   }
 }
 
-TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
+TEST(Probe, GetsNoPointsThatItDoesNotWant) {
   class Modest : public RecordingProbe {
    public:
     bool wants(const Point&) const override { return false; }
@@ -195,14 +195,7 @@ TEST(Probe, GetsNoComputedPointsThatItDoesNotWant) {
   KeyValueCache cache(gpt.specification(), batch, 8);
   Modest probe;
   pass(gpt, cache, 0, 3, &probe);
-  EXPECT_EQ(probe.records.count("blocks.0.attn.hook_pattern"), 0U);
-  EXPECT_EQ(probe.records.count("blocks.1.ln1.hook_scale"), 0U);
-  EXPECT_EQ(probe.records.count("hook_embed"), 0U);
-  EXPECT_EQ(probe.records.count("blocks.0.hook_q_input"), 0U);
-  EXPECT_EQ(probe.records.count("blocks.0.attn.hook_result"), 0U);
-  EXPECT_EQ(probe.records.count("blocks.1.hook_mlp_in"), 0U);
-  EXPECT_EQ(probe.records.count("unembed.hook_out"), 0U);
-  EXPECT_EQ(probe.records.count("blocks.1.hook_resid_post"), 1U);
+  EXPECT_THAT(probe.records, ::testing::IsEmpty());
 }
 
 TEST(PointName, IsReadBack) {
