@@ -7,7 +7,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr std::string_view indent = "  ";
+constexpr std::string_view table_indent = "  ";
 constexpr std::string_view gap = "  ";
 
 std::string without_trailing_spaces(std::string text) {
@@ -34,7 +34,7 @@ std::string Table::text(const Ink& ink) const {
     widths.push_back(width);
   }
   const auto line_of = [&](const auto& cell) {
-    std::string line(indent);
+    std::string line(table_indent);
     for (std::size_t column = 0; column < columns_.size(); ++column) {
       if (column > 0) line += gap;
       line += columns_[column].align == Align::right ? pad_left(cell(column), widths[column])
@@ -45,7 +45,7 @@ std::string Table::text(const Ink& ink) const {
   std::string text = ink.quiet(line_of([&](std::size_t i) { return columns_[i].title; })) + "\n";
   for (const Row& row : rows_) {
     if (row.cells.empty()) {
-      text += std::string(indent) + row.line + "\n";
+      text += std::string(table_indent) + row.line + "\n";
     } else {
       text += line_of([&](std::size_t i) { return row.cells[i]; }) + "\n";
     }
