@@ -56,7 +56,7 @@ class BothKinds : public ::testing::Test {
   HeldTranslator held_{[] { return small_loaded_translator(); }};
   TestExplorer explorer_{one_stack(), {}, &held_};
   std::vector<Kind> kinds_{{"one text", one_text, "self", "blocks.1.attn.hook_pattern"},
-                           {"two texts", two_texts, "cross", "decoder.1.cross_attn.hook_pattern"}};
+                           {"two texts", two_texts, "cross", "decoder.0.cross_attn.hook_pattern"}};
 };
 
 // The names of an object, and of the first object of each list in it.
@@ -75,13 +75,13 @@ void collect(const Json& json, const std::string& place, std::set<std::string>& 
 TEST_F(BothKinds, AnswerWithTheSameFields) {
   for (const char* rest :
        {"/next?position=1&limit=3", "/compare/{other}?top=2", "/lens?positions=1&top=2", "/effect",
-        "/thumbnails?site={site}&format=json", "/attention/{site}/1/0?format=json",
-        "/attention/{site}/1/0?unit=words&format=json",
-        "/attention/{site}/1/0?unit=words&row=written&format=json",
-        "/attention/{site}/1/0?values=scores&pool=2&pooling=max&format=json",
-        "/attention/{site}/1/0/tiles/0/0/0?format=json", "/attention/{site}/1/0/rows/1?format=json",
-        "/attention/{site}/1/0/rows/-1?top=2", "/attention/{site}/1/0/rows/1?unit=words&top=2",
-        "/attention/{site}/1/0/columns/1?top=2", "/attention/{site}/1/0/columns/0?unit=words&top=2",
+        "/thumbnails?site={site}&format=json", "/attention/{site}/0/0?format=json",
+        "/attention/{site}/0/0?unit=words&format=json",
+        "/attention/{site}/0/0?unit=words&row=written&format=json",
+        "/attention/{site}/0/0?values=scores&pool=2&pooling=max&format=json",
+        "/attention/{site}/0/0/tiles/0/0/0?format=json", "/attention/{site}/0/0/rows/1?format=json",
+        "/attention/{site}/0/0/rows/2?top=2", "/attention/{site}/0/0/rows/1?unit=words&top=2",
+        "/attention/{site}/0/0/columns/1?top=2", "/attention/{site}/0/0/columns/0?unit=words&top=2",
         "/arrays/{pattern}?format=json"}) {
     std::vector<std::set<std::string>> names(2);
     for (std::size_t i = 0; i < 2; ++i) collect(get(kinds_[i], rest), "", names[i]);
@@ -132,7 +132,7 @@ TEST_F(BothKinds, EffectsAreOfTheInterventions) {
     Json body = kind.body;
     body["interventions"] = {
         {{"kind", "scale"},
-         {"point", kind.site == "self" ? "blocks.1.hook_resid_pre" : "decoder.1.hook_resid_pre"},
+         {"point", kind.site == "self" ? "blocks.1.hook_resid_pre" : "decoder.0.hook_resid_pre"},
          {"factor", 3}}};
     const std::string changed = explorer_.post("/api/traces", body)["id"];
     const Json effects = explorer_.get("/api/traces/" + changed + "/effect")["positions"];
@@ -213,7 +213,7 @@ TEST(BothKindsFromEachOther, TakeNoValues) {
   EXPECT_THAT(explorer.refusal("POST", "/api/traces", 422, body.dump()),
               HasSubstr("is of a source and a target"));
   body = two_texts;
-  body["interventions"] = {{{"kind", "swap"}, {"point", "decoder.resid_pre1"}, {"from", one}}};
+  body["interventions"] = {{{"kind", "swap"}, {"point", "decoder.resid_pre0"}, {"from", one}}};
   EXPECT_THAT(explorer.refusal("POST", "/api/traces", 422, body.dump()),
               HasSubstr("is of one text"));
 }

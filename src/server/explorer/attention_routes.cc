@@ -274,10 +274,10 @@ std::int64_t position_in_path(const Request& request, const std::string& name,
                               const StoredTrace& trace, PairSide side) {
   const std::int64_t position = request.integer_in_path(name);
   const std::int64_t count = std::ssize(trace.tokens(side));
-  require(position >= -count && position < count, ErrorCode::invalid_argument,
-          "position {} does not exist: the {} has positions 0 to {}, or from the end from -1 on",
-          position, trace.name_of(side), count - 1);
-  return position < 0 ? position + count : position;
+  require(position < count, ErrorCode::invalid_argument,
+          "position {} does not exist: the {} has positions 0 to {}", position, trace.name_of(side),
+          count - 1);
+  return position;
 }
 
 Reply row(TraceState& state, const Request& request) {
