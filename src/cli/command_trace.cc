@@ -270,8 +270,8 @@ void add_trace_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->footer(points_footer() + intervention_footer);
   command->callback([options, command] {
-    choose_pair_model(*command, options->pair.any() || !options->source_positions.empty(),
-                      options->model);
+    if (options->pair.any() || !options->source_positions.empty())
+      choose_pair_model(*command, options->model);
     trace_text(*options);
   });
 }

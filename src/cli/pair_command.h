@@ -1,4 +1,4 @@
-// `heed attend` and `heed trace` of an encoder-decoder: a source and a target.
+// The options of commands that read a source and a target: `heed attend`, `trace` and `lens`.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,8 @@ void add_pair_change_options(Command command, PairOptions& options);
 // those that a pair does not take.
 PairOptions pair_changes(PairOptions options, const InterventionOptions& interventions);
 
-// Without --model, what only a translator can do is done by the one that heed carries: `needed`
-// says whether the call asks for such a thing.
-void choose_pair_model(Command command, bool needed, std::string& model);
+// Without --model, what only a translator can do is done by the one that heed carries.
+void choose_pair_model(Command command, std::string& model);
 
 // Throws Error{invalid_argument} where an option of pairs is given for a model of one stack.
 void require_no_pair_options(const PairOptions& options, const std::string& model);
@@ -54,18 +53,5 @@ PairTexts read_pair(const TextOptions& text, const PairOptions& options, const P
 // Null for none.
 std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& options,
                                                        const PairModel& model, const Texts& tokens);
-
-struct PairAttendOptions {
-  PairOptions pair;
-  std::string kind;  // empty: all, or cross where a head is chosen
-  std::optional<std::int64_t> layer;
-  std::optional<std::int64_t> head;
-  std::string word;
-  std::int64_t occurrence = 0;
-  std::size_t top = 0;
-  bool words = false;
-  bool json = false;
-};
-void attend_pair(const PairModel& model, const TextOptions& text, const PairAttendOptions& options);
 
 }  // namespace heed::cli

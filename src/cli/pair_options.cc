@@ -66,8 +66,8 @@ void add_pair_change_options(Command command, PairOptions& options) {
       ->group(changes_group);
 }
 
-void choose_pair_model(Command command, bool needed, std::string& model) {
-  if (needed && command.count("--model") == 0) model = embedded_translator_name;
+void choose_pair_model(Command command, std::string& model) {
+  if (command.count("--model") == 0) model = embedded_translator_name;
 }
 
 void require_no_pair_options(const PairOptions& options, const std::string& model) {
@@ -137,6 +137,17 @@ std::shared_ptr<Interventions> make_pair_interventions(const PairOptions& option
   }
   if (interventions.empty()) return nullptr;
   return std::make_shared<Interventions>(architecture, std::move(interventions));
+}
+
+PairOptions pair_changes(PairOptions options, const InterventionOptions& interventions) {
+  if (!interventions.only_pairs()) {
+    fail_usage("a translator takes the interventions --ablate, --scale and --cut");
+  }
+  options.ablate = interventions.ablate;
+  options.scale = interventions.scale;
+  options.cut = interventions.cut;
+  options.renormalise = interventions.renormalise;
+  return options;
 }
 
 }  // namespace heed::cli

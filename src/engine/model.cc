@@ -8,7 +8,6 @@
 #include "engine/load_options.h"
 #include "engine/model_parts.h"
 #include "engine/model_passes.h"
-#include "engine/read_attention.h"
 #include "engine/traced_generation.h"
 #include "heed/heed.h"
 #include "kernels/prepared_weight.h"

@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "engine/documents.h"
 #include "engine/pair_json.h"
+#include "microscope/attention/head_scan.h"
 #include "model/input_checks.h"
 #include "server/explorer/array_reply.h"
 #include "server/explorer/pair_routes.h"
@@ -235,9 +237,8 @@ Reply pair_heads(PairState& state, const Request& request) {
   OrderedJson heads = OrderedJson::array();
   for (const AttentionSite kind : sites_of(architecture)) {
     if (only && *only != kind) continue;
-    for (const PairHeadStatistics& head :
-         pair_statistics(*pair.pass, *pair.attention, kind, request.stop)) {
-      heads.push_back(pair_statistics_json(head));
+    for (const RankedHead& head : scan_heads(*pair.pass, {kind}, request.stop).all()) {
+      heads.push_back(head_statistics_json(head));
     }
   }
   return json_reply({{"heads", std::move(heads)}});

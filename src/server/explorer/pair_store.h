@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "engine/pair_model.h"
-#include "microscope/attention/pair_statistics.h"
+#include "microscope/attention/alignment.h"
 #include "server/explorer/intervention_fields.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/recently_used.h"

@@ -127,14 +127,9 @@ Reply take_array(State& state, const Request& request) {
 
 Reply head_table(State& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
-  HeadScan scan(trace.specification());
-  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
-  trace.pass->replay(scan);
   OrderedJson heads = OrderedJson::array();
-  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
-    for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      heads.push_back(head_statistics_json(layer, head, scan.statistics(layer, head)));
-    }
+  for (const RankedHead& head : scan_heads(*trace.pass, {}, request.stop).all()) {
+    heads.push_back(head_statistics_json(head));
   }
   return json_reply({{"heads", std::move(heads)}});
 }
