@@ -79,7 +79,8 @@ void measure_attention(std::int64_t positions, std::int64_t heads) {
   Tensor<std::int32_t> tokens(Shape{1, positions});
   for (std::int64_t i = 0; i < positions; ++i) tokens[i] = static_cast<std::int32_t>(i * i % 997);
   const StackSpecification config = make_gpt_config(1, heads, heads * size, positions, 1000);
-  HeadScan scan(config, {{.pattern = HeadPattern::induction}});
+  HeadScan scan(Architecture{.stacks = {config}},
+                {.detectors = {{.pattern = HeadPattern::induction}}});
   scan.expect(tokens);
   const double statistics =
       median_seconds(repeats, [&] { scan.observe_attention(0, layer.input, layer.log_sum_exp); });
@@ -190,7 +191,8 @@ void measure_memory(std::int64_t positions, std::int64_t layers) {
   for (std::int64_t l = 0; l < layers; ++l) {
     lazy.observe_attention(l, layer.input, layer.log_sum_exp);
   }
-  HeadScan(config).observe_attention(0, layer.input, layer.log_sum_exp);
+  HeadScan(Architecture{.stacks = {config}})
+      .observe_attention_at({PointKind::pattern, 0}, layer.input, layer.log_sum_exp);
   AttentionPyramid pyramid(lazy, layers - 1, heads - 1);
   pyramid.build();
   pyramid.tile(pyramid.levels() - 1, 0, 0, Pooling::mean);

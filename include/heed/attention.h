@@ -31,6 +31,9 @@ struct HeadSummary {
   double duplicate = 0;       // on earlier copies of the query's token
   double induction = 0;       // on the tokens after those copies
   double content_weight = 0;  // largest weight before the previous token, excluding the first
+  double largest = 0;         // largest weight of a row
+  double last = 0;            // weight on the last token that the query sees
+  double next = 0;            // on the next token, in an encoder
 };
 
 enum class AttentionValues { pattern, scores };

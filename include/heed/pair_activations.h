@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "heed/activations.h"
+#include "heed/attention.h"
+#include "heed/explain.h"
 #include "heed/translate.h"
 
 namespace heed {
@@ -43,9 +45,18 @@ Array losses_of_next(const Array& logits, std::span<const std::int32_t> next);
 // What is to be predicted after each token that the decoder reads; −1: nothing.
 std::vector<std::int32_t> tokens_after(const Translator& translator,
                                        std::span<const std::int32_t> target);
-// Copies of points; scores and patterns that no hook changes are computed tile by tile.
+// As of a Model.
 Activations record(const Translator& translator, const SourceAndTarget& pair,
                    const RecordRequest& request = {}, const RunOptions& options = {});
+
+// The logit lens on the decoder's stream, [layer][position of the target]: as of a Model.
+std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translator,
+                                                     const SourceAndTarget& pair,
+                                                     std::int64_t top = 5);
+// Of every head of a kind of attention: "encoder", "decoder" or "cross". Numbers that a kind has
+// not are zero.
+std::vector<HeadSummary> heads(const Translator& translator, const SourceAndTarget& pair,
+                               std::string_view kind);
 
 // As of a Model, in the order of a pass.
 std::vector<std::string> point_names(const Translator& translator);

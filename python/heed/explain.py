@@ -114,10 +114,10 @@ def _baseline(model, baseline):
 
 
 def heads(model, text) -> Dict[str, np.ndarray]:
-    """Statistics of every head on a text, each (L, H), as means over all queries but the first,
-    which can attend to itself alone: entropy in nats, evenness, distance, and
-    mean weights on the first token, the own one, the previous, earlier copies of the token
-    ("duplicate") and what followed them ("induction"). As `heed heads`."""
+    """Statistics of every head on a text, each (L, H), as means over all queries that see more than
+    one token: entropy in nats, evenness, distance, and mean weights on the first token, the last
+    one seen, the own one, the previous, the next (in encoders), other copies of the token
+    ("duplicate") and what followed them ("induction"); the "largest" weight. As `heed heads`."""
     return _heed.head_statistics(model._hooked, _tokens(model, text))
 
 

@@ -1,6 +1,6 @@
 """Translation with an encoder and a decoder (Marian, BART, T5, heed's own)."""
 
-from typing import Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from . import _heed, _inputs
 from .cache import PairActivationCache
 from .errors import InvalidArgument
 from .hooks import Hooked, call_with_gradient, resolved, wanted_return
+from .pictures import LensTable
 
 Text = Union[str, np.ndarray, Sequence[int]]
 Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
@@ -169,6 +170,23 @@ class Translator(Hooked):
             return logits, cache
         loss = self._loss(self._losses_of(logits, written), False)
         return (loss if return_type == "loss" else (logits, loss)), cache
+
+    # What the passes show
+
+    def heads(self, source: Text, target: Optional[Text] = None,
+              kind: str = "cross") -> Dict[str, np.ndarray]:
+        """Statistics of every head of the "encoder", the "decoder" or the "cross" attention, each
+        (L, H), as :func:`heed.heads`. Those that the kind has not are zero."""
+        return _heed.pair_head_statistics(self._handle, *self._pair(source, target), kind)
+
+    def lens(self, source: Text, target: Optional[Text] = None, top: int = 5) -> LensTable:
+        """The logit lens on the decoder: what the stream before every layer would predict after
+        each position of the target, (L + 1, T, top)."""
+        read, written = self._pair(source, target)
+        found = _heed.pair_logit_lens(self._handle, read, written, top)
+        ids = sorted({int(token) for token in found[0].reshape(-1)})
+        return LensTable(*found, dict(zip(ids, self.target_pieces(ids))),
+                         self.target_pieces(written))
 
     # Translation
 

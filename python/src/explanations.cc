@@ -3,6 +3,7 @@
 
 #include "heed/detection.h"
 #include "heed/explain.h"
+#include "heed/pair_activations.h"
 #include "heed/patch.h"
 #include "heed/stacks.h"
 #include "recorded.h"
@@ -82,27 +83,40 @@ void bind_stacks(py::module_& module) {
 }
 
 // {statistic: (L, H)}
-py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
-  const auto model = handle.get();
-  const std::vector<std::int32_t> all = vector_of(tokens);
-  const std::vector<HeadSummary> heads = unlocked([&] { return model->heads(all); });
-  const ModelArchitecture known = model->architecture();
+py::dict statistics_of(const std::vector<HeadSummary>& heads) {
+  const std::int64_t layers = heads.back().layer + 1, per_layer = heads.back().head + 1;
   const auto column = [&](double HeadSummary::*statistic) {
     std::vector<double> values;
     for (const HeadSummary& head : heads) values.push_back(head.*statistic);
-    return doubles(std::move(values), {known.layers, known.query_heads});
+    return doubles(std::move(values), {layers, per_layer});
   };
   py::dict found;
   found["entropy"] = column(&HeadSummary::entropy);
   found["evenness"] = column(&HeadSummary::evenness);
   found["distance"] = column(&HeadSummary::distance);
   found["first"] = column(&HeadSummary::first);
+  found["last"] = column(&HeadSummary::last);
   found["self"] = column(&HeadSummary::self);
   found["previous"] = column(&HeadSummary::previous);
+  found["next"] = column(&HeadSummary::next);
   found["duplicate"] = column(&HeadSummary::duplicate);
   found["induction"] = column(&HeadSummary::induction);
+  found["largest"] = column(&HeadSummary::largest);
   found["content_weight"] = column(&HeadSummary::content_weight);
   return found;
+}
+
+py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
+  const auto model = handle.get();
+  const std::vector<std::int32_t> all = vector_of(tokens);
+  return statistics_of(unlocked([&] { return model->heads(all); }));
+}
+
+py::dict pair_head_statistics(const std::shared_ptr<Translator>& translator,
+                              const TokenArray& source, const TokenArray& target,
+                              const std::string& kind) {
+  const SourceAndTarget pair = pair_of(source, target);
+  return statistics_of(unlocked([&] { return heads(*translator, pair, kind); }));
 }
 
 Excluded excluded_of(bool first, bool own) {
@@ -113,6 +127,7 @@ Excluded excluded_of(bool first, bool own) {
 
 void bind_heads(py::module_& module) {
   module.def("head_statistics", &head_statistics);
+  module.def("pair_head_statistics", &pair_head_statistics);
   module.def("detection_pattern", [](const std::string& name, const TokenArray& tokens) {
     return array_of(detection_pattern(name, vector_of(tokens)));
   });
@@ -134,32 +149,41 @@ LogitOf logit_of(std::int32_t token, std::optional<std::int32_t> against, std::i
   return {.token = token, .against = against, .position = position};
 }
 
+// (tokens (L + 1, T, top), probabilities, entropies (L + 1, T), divergences)
+py::tuple lens_arrays(const std::vector<std::vector<LayerPrediction>>& lens) {
+  const auto rows = static_cast<py::ssize_t>(lens.size());
+  const auto columns = static_cast<py::ssize_t>(lens.front().size());
+  const auto kept = static_cast<py::ssize_t>(lens.front().front().tokens.size());
+  py::array_t<std::int32_t> found({rows, columns, kept});
+  std::vector<double> probabilities, entropies, divergences;
+  std::int32_t* to = found.mutable_data();
+  for (const auto& row : lens) {
+    for (const LayerPrediction& cell : row) {
+      to = std::copy(cell.tokens.begin(), cell.tokens.end(), to);
+      probabilities.insert(probabilities.end(), cell.probabilities.begin(),
+                           cell.probabilities.end());
+      entropies.push_back(cell.entropy);
+      divergences.push_back(cell.divergence);
+    }
+  }
+  return py::make_tuple(found, doubles(std::move(probabilities), {rows, columns, kept}),
+                        doubles(std::move(entropies), {rows, columns}),
+                        doubles(std::move(divergences), {rows, columns}));
+}
+
 void bind_lenses(py::module_& module) {
-  // (tokens (L + 1, T, top), probabilities, entropies (L + 1, T), divergences)
-  module.def(
-      "logit_lens", [](const ModelHandle& handle, const TokenArray& tokens, std::int64_t top) {
-        const auto model = handle.get();
-        const std::vector<std::int32_t> all = vector_of(tokens);
-        const auto lens = unlocked([&] { return logit_lens(*model, all, top); });
-        const auto rows = static_cast<py::ssize_t>(lens.size());
-        const auto columns = static_cast<py::ssize_t>(lens.front().size());
-        const auto kept = static_cast<py::ssize_t>(lens.front().front().tokens.size());
-        py::array_t<std::int32_t> found({rows, columns, kept});
-        std::vector<double> probabilities, entropies, divergences;
-        std::int32_t* to = found.mutable_data();
-        for (const auto& row : lens) {
-          for (const LayerPrediction& cell : row) {
-            to = std::copy(cell.tokens.begin(), cell.tokens.end(), to);
-            probabilities.insert(probabilities.end(), cell.probabilities.begin(),
-                                 cell.probabilities.end());
-            entropies.push_back(cell.entropy);
-            divergences.push_back(cell.divergence);
-          }
-        }
-        return py::make_tuple(found, doubles(std::move(probabilities), {rows, columns, kept}),
-                              doubles(std::move(entropies), {rows, columns}),
-                              doubles(std::move(divergences), {rows, columns}));
-      });
+  module.def("logit_lens",
+             [](const ModelHandle& handle, const TokenArray& tokens, std::int64_t top) {
+               const auto model = handle.get();
+               const std::vector<std::int32_t> all = vector_of(tokens);
+               return lens_arrays(unlocked([&] { return logit_lens(*model, all, top); }));
+             });
+  module.def("pair_logit_lens",
+             [](const std::shared_ptr<Translator>& translator, const TokenArray& source,
+                const TokenArray& target, std::int64_t top) {
+               const SourceAndTarget pair = pair_of(source, target);
+               return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
+             });
   module.def("attribute_logit", [](const ModelHandle& handle, const TokenArray& tokens,
                                    std::int32_t token, std::optional<std::int32_t> against,
                                    std::int64_t position, const std::string& unit) {

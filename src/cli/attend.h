@@ -1,13 +1,19 @@
-// The views of attention that `heed attend` and `heed tour` show.
+// The views of attention that `heed attend` and `heed tour` show: of a text, or of a source and a
+// target.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_fwd.h"
 #include "cli/terminal/terminal.h"
 #include "engine/loaded_model.h"
+#include "engine/pair_model.h"
+#include "microscope/attention/alignment.h"
 #include "microscope/attention/head_statistics.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/attention/word_walk.h"
@@ -16,6 +22,16 @@
 namespace heed::cli {
 
 std::vector<std::int64_t> all_layers(const StackSpecification& config);
+
+// Where heads attend, as the views describe them.
+struct AttendedSite {
+  AttentionScope scope;
+  AttentionSpecification attention;
+  std::span<const std::int32_t> tokens;  // of a text that attends to itself
+
+  // What characterises a head of the layer, of its pattern.
+  HeadHabitStrength habit(View<const float> pattern, std::int64_t layer) const;
+};
 
 // A text and the attention patterns of some layers: those of all layers of a long text take much
 // memory.
@@ -36,8 +52,7 @@ struct AttendedText {
     return patterns[layer][head];
   }
   bool is_causal() const { return model.gpt.specification().is_causal(); }
-  // What characterises a head of the layer, of its pattern.
-  HeadHabitStrength habit(View<const float> pattern, std::int64_t layer) const;
+  AttendedSite site() const;
 };
 
 struct HeadChoice {
@@ -59,15 +74,13 @@ struct Screen {
 // Every head of every layer as a thumbnail; needs no kept patterns.
 void print_head_overview(const AttendedText& text, const Screen& screen);
 
-// The first `count` heads and the largest weight of each on an earlier token.
+// The first `count` heads and the largest weight of each on a token that says something.
 void print_selective_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
                            std::size_t count, const Screen& screen);
 
-// The same of an encoder, whose heads attend in both directions.
-void print_encoder_heads(const AttendedText& text, std::size_t count, const Screen& screen);
-// The heads of an encoder that select most, the first `count` of them (0: all), and their patterns
-// where all are listed.
-OrderedJson encoder_heads_json(const AttendedText& text, std::size_t count);
+// The first `top` heads (0: all), and their patterns where all are listed.
+OrderedJson heads_json(const std::vector<RankedHead>& heads, std::size_t top,
+                       const std::function<OrderedJson(const RankedHead&)>& pattern_of);
 
 // One head as a map with the tokens, or the words, on both sides.
 enum class MapUnit { tokens, words };
@@ -77,5 +90,78 @@ void print_head_map(const AttendedText& text, const HeadChoice& choice, MapUnit 
 // One word's attention in one head, step by step.
 void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
                      const Screen& screen);
+
+// A pair of texts and its pass.
+struct AttendedPair {
+  const PairModel& model;
+  bool is_translation;  // the target is the model's own
+  RecordedPass pass;
+  RecordedAttention attention{pass};
+  std::vector<std::string> source_bytes;  // of each token
+  std::vector<std::string> target_bytes;
+  std::vector<TextWord> source_words;
+  std::vector<TextWord> target_words;
+
+  AttendedPair(const PairModel& loaded, PairTexts texts,
+               std::shared_ptr<Interventions> editor = {});
+  AttendedPair(const AttendedPair&) = delete;
+  AttendedPair& operator=(const AttendedPair&) = delete;
+
+  PairWords words() const { return {source_words, target_words}; }
+  const std::vector<TextWord>& query_words(AttentionSite kind) const {
+    return kind == encoder_site ? source_words : target_words;
+  }
+  const std::vector<TextWord>& key_words(AttentionSite kind) const {
+    return kind == decoder_site ? target_words : source_words;
+  }
+  AttendedSite site(AttentionSite kind) const;
+  // Names of what a pattern's rows and columns stand for.
+  std::vector<std::string> query_names(AttentionSite kind, MapUnit unit) const;
+  std::vector<std::string> key_names(AttentionSite kind, MapUnit unit) const;
+};
+
+struct PairHeadChoice {
+  AttentionSite kind = cross_site;
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+};
+
+// Both texts, at the top of every view.
+void print_pair_texts(const AttendedPair& pair, const Screen& screen);
+
+// Every head of the kinds as a thumbnail.
+void print_pair_overview(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
+                         const Screen& screen);
+
+// The heads of the kinds, those that select most first.
+std::vector<RankedHead> ranked_heads(const AttendedPair& pair,
+                                     const std::vector<AttentionSite>& kinds);
+// The first `count` of them, with the largest weight of each.
+void print_pair_heads(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
+                      std::size_t count, const Screen& screen);
+
+// One head as a map: queries down, keys across.
+void print_pair_map(AttendedPair& pair, const PairHeadChoice& choice, MapUnit unit,
+                    const Screen& screen);
+
+// One word of the target through its own past and into the source; or of the source, in the
+// encoder. Without a head, the mean of the heads of the last layer.
+struct PairWordChoice {
+  PairSide side = PairSide::target;
+  std::size_t word = 0;
+  std::optional<std::int64_t> layer;
+  std::optional<std::int64_t> head;
+};
+void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Screen& screen);
+
+// What interventions change in the predictions and in the translation.
+void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen);
+
+// Weights of the rows that stand for a word, by words, for one head or the mean of all.
+std::vector<float> word_weights(AttendedPair& pair, AttentionSite kind,
+                                const PairWordChoice& choice, WordRow row);
+
+// "The words of …" as a title says it: "Encoder", "Decoder", "Cross-attention".
+std::string_view site_title(AttentionSite kind);
 
 }  // namespace heed::cli

@@ -1,9 +1,12 @@
-// heed attend: attention patterns, from all heads down to one word's numbers.
+// heed attend: attention patterns, from all heads down to one word's numbers, of a text or of a
+// source and a target.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/arguments.h"
 #include "cli/attend.h"
@@ -13,8 +16,10 @@
 #include "cli/output.h"
 #include "cli/pair_command.h"
 #include "engine/load_pair_model.h"
+#include "engine/pair_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
+#include "microscope/attention/head_scan.h"
 #include "microscope/intervene/head_effects.h"
 
 namespace heed::cli {
@@ -35,27 +40,49 @@ struct AttendOptions {
   InterventionOptions interventions;
 };
 
-void check_choice(const AttendOptions& options, const StackSpecification& config) {
-  if (options.layer.has_value() != options.head.has_value()) {
+std::vector<AttentionSite> chosen_sites(const AttendOptions& options,
+                                        const Architecture& architecture) {
+  const std::span<const AttentionSite> sites = sites_of(architecture);
+  if (options.kind.empty()) return {sites.begin(), sites.end()};
+  const auto site = site_named(options.kind, architecture);
+  if (!site) {
+    fail_usage(fmt::format("--kind {} is none of encoder, decoder and cross", options.kind));
+  }
+  return {*site};
+}
+
+AttentionSite site_of_head(const AttendOptions& options, const Architecture& architecture) {
+  if (!architecture.is_encoder_decoder()) return only_site;
+  return options.kind.empty() ? cross_site : chosen_sites(options, architecture).front();
+}
+
+void check_choice(const AttendOptions& options, const Architecture& architecture) {
+  const bool is_pair = architecture.is_encoder_decoder();
+  // A word of a pair may be shown by the mean of a layer's heads.
+  const bool may_lack_head = is_pair && !options.word.empty();
+  if (options.head && !options.layer) fail_usage("--head needs --layer: give both");
+  if (options.layer && !options.head && !may_lack_head) {
     fail_usage("--layer and --head choose a head together: give both");
   }
+  if (options.words && (!options.head || !options.word.empty())) {
+    fail_usage("--words draws the map of a head: give --layer and --head, and no --word");
+  }
+  if (options.occurrence != 0 && options.word.empty()) fail_usage("--occurrence needs --word");
+  if (options.top > 0 && (options.layer || !options.word.empty())) {
+    fail_usage("--top lists heads, --word and --head show one: give only one");
+  }
   const auto check_range = [](const char* what, std::optional<std::int64_t> value,
-                              std::int64_t count) {
+                              std::int64_t count, std::string_view of) {
     if (value && (*value < 0 || *value >= count)) {
-      fail_usage(fmt::format("{} {} does not exist: the model has {}s 0 to {}", what, *value, what,
+      fail_usage(fmt::format("{} {} does not exist: {} has {}s 0 to {}", what, *value, of, what,
                              count - 1));
     }
   };
-  check_range("layer", options.layer, config.layers);
-  check_range("head", options.head, config.heads());
-  if (options.words && (!options.layer || !options.word.empty())) {
-    fail_usage("--words draws the map of a head: give --layer and --head, and no --word");
-  }
-  if (options.occurrence != 0 && options.word.empty()) {
-    fail_usage("--occurrence needs --word");
-  }
-  if (options.top > 0 && (options.layer || !options.word.empty())) {
-    fail_usage("--top lists heads, --word and --head show one: give only one");
+  for (const AttentionSite site : chosen_sites(options, architecture)) {
+    if (options.word.empty() && site != site_of_head(options, architecture)) continue;
+    const std::string_view name = is_pair ? site_name(site) : "the model";
+    check_range("layer", options.layer, architecture.of(site.stack).layers, name);
+    check_range("head", options.head, attention_of(architecture, site).query_heads, name);
   }
 }
 
@@ -91,6 +118,10 @@ std::vector<std::int64_t> layers_to_keep(const AttendOptions& options,
   return overview ? std::vector<std::int64_t>{} : all_layers(config);
 }
 
+std::vector<RankedHead> ranked(const AttendedText& text) {
+  return rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens);
+}
+
 void print_attention_json(const AttendOptions& options, const AttendedText& text) {
   OrderedJson document{{"model", text.model.name},
                        {"tokens", tokens_json(text.model, text.tokens)}};
@@ -115,40 +146,113 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
     }
     return print_json(document);
   }
-  if (!text.is_causal()) {
-    document["heads"] = encoder_heads_json(text, options.top);
+  document["heads"] = heads_json(ranked(text), options.top, [&](const RankedHead& head) {
+    return pattern_json(text.pattern(head.layer, head.head));
+  });
+  print_json(document);
+}
+
+// The word in the target, or in the source for --kind encoder.
+PairWordChoice word_choice(const AttendOptions& options, const AttendedPair& pair) {
+  PairWordChoice choice{.layer = options.layer, .head = options.head};
+  if (options.kind == "encoder") choice.side = PairSide::source;
+  const bool is_source = choice.side == PairSide::source;
+  const std::vector<TextWord>& words = is_source ? pair.source_words : pair.target_words;
+  try {
+    const TextWord& found = find_word(words, options.word, options.occurrence);
+    choice.word = static_cast<std::size_t>(&found - words.data());
+  } catch (const Error& error) {
+    fail(error.code(), "in the {}: {}{}", is_source ? "source" : "target", error.what(),
+         is_source ? "" : "; --kind encoder looks in the source");
+  }
+  return choice;
+}
+
+OrderedJson weights_json(const std::vector<float>& weights) {
+  OrderedJson list = OrderedJson::array();
+  for (const float weight : weights) list.push_back(json_number(weight));
+  return list;
+}
+
+OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
+  OrderedJson document{{"side", choice.side == PairSide::source ? "source" : "target"},
+                       {"word", choice.word}};
+  document["layer"] = choice.layer ? OrderedJson(*choice.layer) : OrderedJson(nullptr);
+  document["head"] = choice.head ? OrderedJson(*choice.head) : OrderedJson(nullptr);
+  if (choice.side == PairSide::source) {
+    document["encoder"] = weights_json(word_weights(pair, encoder_site, choice, WordRow::read));
+    return document;
+  }
+  for (const AttentionSite kind : {decoder_site, cross_site}) {
+    document[std::string(site_name(kind))] =
+        weights_json(word_weights(pair, kind, choice, WordRow::written));
+  }
+  return document;
+}
+
+void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
+  const Texts& tokens = pair.pass.texts();
+  OrderedJson target = pair_text_json(pair.model, PairSide::target, tokens.target);
+  target["is_translation"] = pair.is_translation;
+  OrderedJson document{{"model", pair.model.name},
+                       {"source", pair_text_json(pair.model, PairSide::source, tokens.source)},
+                       {"target", std::move(target)}};
+  if (options.interventions.any()) document["changed"] = options.interventions.summary();
+  if (!options.word.empty()) {
+    document["walk"] = word_json(pair, word_choice(options, pair));
     return print_json(document);
   }
-  document["heads"] = OrderedJson::array();
-  const auto ranked =
-      rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens);
-  const std::size_t count = options.top == 0 ? ranked.size() : std::min(options.top, ranked.size());
-  for (const RankedHead& head : std::span(ranked).first(count)) {
-    OrderedJson row = head_statistics_json(head.layer, head.head, head.statistics);
-    if (options.top == 0) row["pattern"] = pattern_json(text.pattern(head.layer, head.head));
-    document["heads"].push_back(std::move(row));
+  if (options.head) {
+    const AttentionSite kind = site_of_head(options, pair.pass.architecture());
+    const Tensor<float> pattern = pair.attention.pattern(kind, *options.layer, *options.head);
+    document["kind"] = site_name(kind);
+    document["layer"] = *options.layer;
+    document["head"] = *options.head;
+    document["unit"] = options.words ? "words" : "tokens";
+    document["pattern"] = options.words
+                              ? pattern_json(by_words(pattern, pair.query_words(kind),
+                                                      pair.key_words(kind), WordRow::read))
+                              : pattern_json(pattern);
+    return print_json(document);
   }
+  const std::vector<AttentionSite> sites = chosen_sites(options, pair.pass.architecture());
+  document["heads"] =
+      heads_json(options.top > 0 ? ranked_heads(pair, sites) : scan_heads(pair.pass, sites).all(),
+                 options.top, [&](const RankedHead& head) {
+                   return pattern_json(pair.attention.pattern(head.site, head.layer, head.head));
+                 });
   print_json(document);
+}
+
+void attend_pair(const PairModel& model, const AttendOptions& options) {
+  check_choice(options, model.architecture());
+  PairTexts texts = read_pair(options.text, options.pair, model);
+  const std::shared_ptr<Interventions> editor =
+      make_interventions(options.interventions, model, texts.tokens);
+  AttendedPair pair(model, std::move(texts), editor);
+  if (options.json) return print_pair_json(options, pair);
+  const Screen screen;
+  if (!options.word.empty()) return print_pair_word(pair, word_choice(options, pair), screen);
+  if (options.head) {
+    return print_pair_map(
+        pair, {site_of_head(options, pair.pass.architecture()), *options.layer, *options.head},
+        options.words ? MapUnit::words : MapUnit::tokens, screen);
+  }
+  if (options.top > 0)
+    return print_pair_heads(pair, chosen_sites(options, pair.pass.architecture()), options.top,
+                            screen);
+  if (editor != nullptr) return print_pair_changes(pair, options.interventions.summary(), screen);
+  print_pair_overview(pair, chosen_sites(options, pair.pass.architecture()), screen);
 }
 
 void attend(const AttendOptions& options) {
   if (is_pair_model(options.model)) {
-    return attend_pair(load_pair_model(options.model), options.text,
-                       {.pair = options.pair,
-                        .interventions = options.interventions,
-                        .kind = options.kind,
-                        .layer = options.layer,
-                        .head = options.head,
-                        .word = options.word,
-                        .occurrence = options.occurrence,
-                        .top = options.top,
-                        .words = options.words,
-                        .json = options.json});
+    return attend_pair(load_pair_model(options.model), options);
   }
   require_no_pair_options(options.pair, options.model);
   if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
   LoadedModel model = load_model(options.model);
-  check_choice(options, model.gpt.specification());
+  check_choice(options, model.gpt.architecture());
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   if (auto editor = make_interventions(options.interventions, model, tokens)) {
     model = model.with_editor(std::move(editor));
@@ -166,14 +270,12 @@ void attend(const AttendOptions& options) {
     return print_head_map(text, {*options.layer, *options.head},
                           options.words ? MapUnit::words : MapUnit::tokens, screen);
   }
-  if (options.top > 0 && !text.is_causal()) return print_encoder_heads(text, options.top, screen);
   if (options.top > 0) {
     print("\n" + screen.ink.title("Most selective heads") +
-          screen.ink.quiet("  weight: mean largest weight on a token further back\n\n"));
-    return print_selective_heads(
-        text,
-        rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens),
-        options.top, screen);
+          screen.ink.quiet(text.is_causal()
+                               ? "  weight: mean largest weight on a token further back\n\n"
+                               : "  peak: mean largest weight of a row\n\n"));
+    return print_selective_heads(text, ranked(text), options.top, screen);
   }
   print_head_overview(text, screen);
 }
@@ -206,9 +308,9 @@ void add_attend_command(Command app) {
   add_intervention_options(*command, options->interventions);
   add_json_option(*command, options->json);
   command->callback([options, command] {
-    const bool is_pair =
-        options->pair.any() || !options->kind.empty() || options->interventions.name_two_texts();
-    choose_pair_model(*command, is_pair, options->model);
+    if (options->pair.any() || !options->kind.empty() || options->interventions.name_two_texts()) {
+      choose_pair_model(*command, options->model);
+    }
     attend(*options);
   });
 }

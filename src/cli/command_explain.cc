@@ -16,9 +16,8 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/views/token_json.h"
-#include "microscope/explain/composition.h"
-#include "microscope/explain/neuron_contexts.h"
-#include "microscope/explain/singular_vectors.h"
+#include "microscope/explain/head_circuits.h"
+#include "microscope/explain/neurons.h"
 #include "microscope/explain/weight_processing.h"
 #include "microworld/microworld.h"
 

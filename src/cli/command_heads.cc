@@ -26,27 +26,6 @@
 namespace heed::cli {
 namespace {
 
-struct Statistic {
-  std::string_view name;
-  double HeadStatistics::*value;
-  bool is_share;  // of the weight
-  std::string_view meaning;
-};
-
-constexpr std::array<Statistic, 9> all_statistics{
-    {{"entropy", &HeadStatistics::entropy, false, "entropy of a row, in nats"},
-     {"evenness", &HeadStatistics::evenness, true, "entropy, as a share of uniform attention's"},
-     {"distance", &HeadStatistics::distance, false, "mean tokens back"},
-     {"first", &HeadStatistics::first, true, "weight on the first token"},
-     {"self", &HeadStatistics::self, true, "weight on the token itself"},
-     {"previous", &HeadStatistics::previous, true, "weight on the previous token"},
-     {"duplicate", &HeadStatistics::duplicate, true,
-      "weight on earlier copies of the token, if any"},
-     {"induction", &HeadStatistics::induction, true,
-      "weight on the tokens after earlier copies of the token, if any"},
-     {"content_weight", &HeadStatistics::content_weight, true,
-      "largest weight on a token further back"}}};
-
 struct HeadsOptions {
   std::string model = "starter";
   std::string dtype;
@@ -73,46 +52,39 @@ struct HeadRow {
   std::optional<double> detected;
 
   double value(std::string_view name) const {
-    for (const Statistic& statistic : all_statistics) {
-      if (statistic.name == name) return statistics.*statistic.value;
-    }
-    return detected.value_or(0);
+    const HeadStatistic* const statistic = find_head_statistic(name);
+    return statistic != nullptr ? statistics.*statistic->value : detected.value_or(0);
   }
 };
 
 std::string statistic_names() {
   std::string names;
-  for (const Statistic& statistic : all_statistics) {
+  for (const HeadStatistic& statistic : head_statistics_table()) {
     names += (names.empty() ? "" : ", ") + std::string(statistic.name);
   }
   return names;
 }
 
 std::string statistics_footer() {
-  std::string text = "Statistics, as means over all queries but the first:\n";
-  for (const Statistic& statistic : all_statistics) {
+  std::string text = "Statistics, as means over all queries that see more than one token:\n";
+  for (const HeadStatistic& statistic : head_statistics_table()) {
     text += fmt::format("  {:<10} {}\n", statistic.name, statistic.meaning);
   }
   return text;
 }
 
-const Statistic* find_statistic(std::string_view name) {
-  const auto found = std::ranges::find(all_statistics, name, &Statistic::name);
-  return found == all_statistics.end() ? nullptr : &*found;
-}
-
 // What a cell of the map is.
 std::string meaning_of(const HeadsOptions& options) {
-  const Statistic* by = find_statistic(options.sort);
+  const HeadStatistic* by = find_head_statistic(options.sort);
   if (by != nullptr) {
-    return fmt::format("{}; the mean over all queries but the first", by->meaning);
+    return fmt::format("{}; the mean over all queries that see more than one token", by->meaning);
   }
   return fmt::format("how well the head fits the {} pattern ({})", options.detect, options.measure);
 }
 
 void check_options(HeadsOptions& options) {
   for (const std::string& name : options.statistics) {
-    if (find_statistic(name) == nullptr) {
+    if (find_head_statistic(name) == nullptr) {
       fail_usage(fmt::format("there is no statistic '{}'; there are {}", name, statistic_names()));
     }
   }
@@ -122,7 +94,7 @@ void check_options(HeadsOptions& options) {
   }
   if (options.sort.empty()) options.sort = options.detect.empty() ? "induction" : "detected";
   const bool sorts_by_detection = options.sort == "detected" && !options.detect.empty();
-  if (find_statistic(options.sort) == nullptr && !sorts_by_detection) {
+  if (find_head_statistic(options.sort) == nullptr && !sorts_by_detection) {
     fail_usage(fmt::format("heads can be sorted by {}{}, not by '{}'", statistic_names(),
                            options.detect.empty() ? "" : " or detected", options.sort));
   }
@@ -199,9 +171,10 @@ std::vector<HeadRow> sorted(const HeadsOptions& options, std::vector<HeadRow> ro
 }
 
 std::string number_text(std::string_view name, double value) {
-  const Statistic* statistic = find_statistic(name);
-  return statistic != nullptr && statistic->is_share ? percent(value)
-                                                     : fmt::format("{:.2f}", value);
+  const HeadStatistic* statistic = find_head_statistic(name);
+  return statistic != nullptr && statistic->unit == HeadStatistic::Unit::share
+             ? percent(value)
+             : fmt::format("{:.2f}", value);
 }
 
 // Layers down, heads across; the largest of all is the brightest.
@@ -314,7 +287,8 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
   }
   for (const HeadRow& row : sorted(options, scanned.rows)) {
     OrderedJson head{{"layer", row.layer}, {"head", row.head}};
-    for (const Statistic& statistic : all_statistics) {
+    for (const HeadStatistic& statistic : head_statistics_table()) {
+      if (!has_statistic(row.statistics.scope, statistic)) continue;
       head[std::string(statistic.name)] = json_number(row.statistics.*statistic.value);
     }
     if (row.detected) head["detected"] = json_number(*row.detected);
@@ -335,7 +309,7 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
     }
     return values;
   };
-  for (const Statistic& statistic : all_statistics) {
+  for (const HeadStatistic& statistic : head_statistics_table()) {
     arrays.emplace_back(statistic.name, array_of(statistic.name));
   }
   if (!options.detect.empty()) arrays.emplace_back("detected", array_of("detected"));

@@ -320,7 +320,7 @@ void add_lens_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->callback([command, options] {
     check_view(*command, *options);
-    choose_pair_model(*command, options->pair.any(), options->model);
+    if (options->pair.any()) choose_pair_model(*command, options->model);
     lens(*options);
   });
 }

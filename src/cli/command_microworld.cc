@@ -334,7 +334,7 @@ void add_check_command(Command parent) {
       ->check(at_least(0));
   add_json_option(*command, options->json);
   command->callback([options, command] {
-    choose_pair_model(*command, options->pairs, options->model);
+    if (options->pairs) choose_pair_model(*command, options->model);
     check_model(*options);
   });
 }

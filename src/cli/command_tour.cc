@@ -173,7 +173,7 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
   }
   OrderedJson selective = OrderedJson::array();
   for (const RankedHead& head : std::span(heads).first(std::min(heads_shown, heads.size()))) {
-    selective.push_back(head_statistics_json(head.layer, head.head, head.statistics));
+    selective.push_back(head_statistics_json(head));
   }
   OrderedJson weights = OrderedJson::array();
   const View<const float> pattern = text.pattern(row.head.layer, row.head.head);

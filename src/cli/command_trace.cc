@@ -268,9 +268,10 @@ void add_trace_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->footer(points_footer() + intervention_footer);
   command->callback([options, command] {
-    const bool is_pair = options->pair.any() || !options->source_positions.empty() ||
-                         options->interventions.name_two_texts();
-    choose_pair_model(*command, is_pair, options->model);
+    if (options->pair.any() || !options->source_positions.empty() ||
+        options->interventions.name_two_texts()) {
+      choose_pair_model(*command, options->model);
+    }
     trace_text(*options);
   });
 }

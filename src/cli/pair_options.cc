@@ -21,8 +21,8 @@ void add_target_options(Command command, PairOptions& options) {
       ->type_name("ID,…");
 }
 
-void choose_pair_model(Command command, bool needed, std::string& model) {
-  if (needed && command.count("--model") == 0) model = embedded_translator_name;
+void choose_pair_model(Command command, std::string& model) {
+  if (command.count("--model") == 0) model = embedded_translator_name;
 }
 
 void require_no_pair_options(const PairOptions& options, const std::string& model) {

@@ -1,5 +1,8 @@
 // Lazy attention behind standard types, with the maps of the heads used last.
-#include "engine/read_attention.h"
+#include "base/error.h"
+#include "engine/facade.h"
+#include "engine/model_passes.h"
+#include "heed/pair_activations.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/attention/recorded_attention.h"
 #include "model/input_checks.h"
@@ -98,27 +101,43 @@ std::vector<AttendedPosition> AttentionReader::most_attending(std::int64_t layer
   return parts_->attention.most_attending(layer, head, key, count);
 }
 
-std::vector<HeadSummary> summarise_heads(const Transformer& gpt,
-                                         std::span<const std::int32_t> tokens) {
-  const HeadScan scan = scan_heads(gpt, tokens);
+static std::vector<HeadSummary> summaries_of(const HeadScan& scan) {
   std::vector<HeadSummary> summaries;
-  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
-    for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      const HeadStatistics statistics = scan.statistics(layer, head);
-      summaries.push_back({.layer = layer,
-                           .head = head,
-                           .entropy = statistics.entropy,
-                           .evenness = statistics.evenness,
-                           .distance = statistics.distance,
-                           .first = statistics.first,
-                           .self = statistics.self,
-                           .previous = statistics.previous,
-                           .duplicate = statistics.duplicate,
-                           .induction = statistics.induction,
-                           .content_weight = statistics.content_weight});
-    }
+  for (const RankedHead& head : scan.all()) {
+    const HeadStatistics& statistics = head.statistics;
+    summaries.push_back({.layer = head.layer,
+                         .head = head.head,
+                         .entropy = statistics.entropy,
+                         .evenness = statistics.evenness,
+                         .distance = statistics.distance,
+                         .first = statistics.first,
+                         .self = statistics.self,
+                         .previous = statistics.previous,
+                         .duplicate = statistics.duplicate,
+                         .induction = statistics.induction,
+                         .content_weight = statistics.content_weight,
+                         .largest = statistics.largest,
+                         .last = statistics.last,
+                         .next = statistics.next});
   }
   return summaries;
+}
+
+std::vector<HeadSummary> summarise_heads(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens) {
+  return summaries_of(scan_heads(gpt, tokens));
+}
+
+std::vector<HeadSummary> heads(const Translator& translator, const SourceAndTarget& pair,
+                               std::string_view kind) {
+  const Transformer& model = TranslatorAccess::loaded(translator).model;
+  const auto site = site_named(kind, model.architecture());
+  require(site.has_value(), ErrorCode::invalid_argument,
+          "there is no kind of attention '{}': expected encoder, decoder or cross",
+          kind.substr(0, 40));
+  const RecordedPass pass(model, {.source = {pair.source.begin(), pair.source.end()},
+                                  .target = {pair.target.begin(), pair.target.end()}});
+  return summaries_of(scan_heads(pass, {*site}));
 }
 
 }  // namespace heed

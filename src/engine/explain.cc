@@ -3,6 +3,7 @@
 
 #include "engine/facade.h"
 #include "formats/model_files.h"
+#include "heed/pair_activations.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
@@ -23,12 +24,7 @@ AttributionUnit unit_of(AttributeBy by) {
   return AttributionUnit::source;
 }
 
-}  // namespace
-
-std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
-                                                     std::span<const std::int32_t> tokens,
-                                                     std::int64_t top) {
-  const LogitLens lens = look_through_layers(gpt_of(model), tokens, {.top = top});
+std::vector<std::vector<LayerPrediction>> predictions_of(const LogitLens& lens) {
   std::vector<std::vector<LayerPrediction>> layers(lens.points.size());
   for (std::size_t point = 0; point < lens.points.size(); ++point) {
     for (std::int64_t position = 0; position < lens.positions; ++position) {
@@ -43,6 +39,23 @@ std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
     }
   }
   return layers;
+}
+
+}  // namespace
+
+std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
+                                                     std::span<const std::int32_t> tokens,
+                                                     std::int64_t top) {
+  return predictions_of(look_through_layers(gpt_of(model), tokens, {.top = top}));
+}
+
+std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translator,
+                                                     const SourceAndTarget& pair,
+                                                     std::int64_t top) {
+  const RecordedPass pass(TranslatorAccess::loaded(translator).model,
+                          {.source = {pair.source.begin(), pair.source.end()},
+                           .target = {pair.target.begin(), pair.target.end()}});
+  return predictions_of(look_through_layers(pass, {.top = top}));
 }
 
 std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::int32_t> tokens,

@@ -7,7 +7,6 @@
 #include "engine/generations.h"
 #include "engine/loaded_model.h"
 #include "engine/model_passes.h"
-#include "engine/read_attention.h"
 #include "heed/heed.h"
 #include "kernels/prepared_weight.h"
 #include "microscope/traces/activation_trace.h"

@@ -7,6 +7,7 @@
 
 #include "engine/loaded_model.h"
 #include "generate/generator.h"
+#include "heed/attention.h"
 #include "heed/heed.h"
 
 namespace heed {
@@ -30,5 +31,9 @@ GenerateOptions generation_options(const LoadedModel& model, const Model::Genera
 Model::Generation continue_prompt(const LoadedModel& model, std::span<const std::int32_t> prompt,
                                   const Model::GenerateOptions& options,
                                   const Model::TextCallback& callback);
+
+// As Model::heads().
+std::vector<HeadSummary> summarise_heads(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens);
 
 }  // namespace heed

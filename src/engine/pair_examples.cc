@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/measured_examples.h"
-#include "microscope/attention/pair_statistics.h"
+#include "microscope/attention/alignment.h"
 #include "microscope/intervene/alignment_cuts.h"
 #include "microworld/bilingual/bilingual.h"
 

@@ -34,26 +34,6 @@ OrderedJson pair_text_json(const PairModel& model, PairSide side,
           {"words", units_json(model.words(side, ids))}};
 }
 
-OrderedJson pair_statistics_json(const PairHeadStatistics& head) {
-  const bool is_cross = head.kind == cross_site;
-  const auto within_one_text = [&](double number) {
-    return is_cross ? OrderedJson(nullptr) : json_number(number);
-  };
-  return {{"kind", site_name(head.kind)},
-          {"layer", head.layer},
-          {"head", head.head},
-          {"entropy", json_number(head.entropy)},
-          {"evenness", json_number(head.evenness)},
-          {"largest", json_number(head.largest)},
-          {"first", json_number(head.first)},
-          {"last", json_number(head.last)},
-          {"self", within_one_text(head.self)},
-          {"previous", within_one_text(head.previous)},
-          {"next", within_one_text(head.next)},
-          {"distance", within_one_text(head.distance)},
-          {"habit", habit_json(strongest_habit(head))}};
-}
-
 OrderedJson aligned_words_json(std::span<const AlignedWord> links) {
   OrderedJson list = OrderedJson::array();
   for (const AlignedWord& link : links) {

@@ -7,7 +7,7 @@
 
 #include "base/json_fwd.h"
 #include "engine/pair_model.h"
-#include "microscope/attention/pair_statistics.h"
+#include "microscope/attention/alignment.h"
 #include "microscope/explain/logit_lens.h"
 
 namespace heed {
@@ -19,8 +19,6 @@ OrderedJson pair_tokens_json(const PairModel& model, PairSide side,
 // {"tokens": [{"id", "text"}], "words": [{"text", "begin", "end"}]}
 OrderedJson pair_text_json(const PairModel& model, PairSide side,
                            std::span<const std::int32_t> ids);
-
-OrderedJson pair_statistics_json(const PairHeadStatistics& head);
 
 // [{"target", "source", "weight"}], counted in words
 OrderedJson aligned_words_json(std::span<const AlignedWord> links);

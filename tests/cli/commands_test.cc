@@ -203,7 +203,9 @@ TEST(Attend, ShowsAnEncoder) {
   ASSERT_GT(heads.size(), 1U);
   double before = 1;
   for (const Json& head : heads) {
-    EXPECT_TRUE(head["kind"] == "encoder");
+    EXPECT_TRUE(head["site"] == "self");
+    EXPECT_TRUE(head["content_weight"].is_null()) << "of the past alone";
+    EXPECT_TRUE(head["next"].is_number());
     EXPECT_LE(head["largest"].get<double>(), before);
     before = head["largest"].get<double>();
     const Json& pattern = head["pattern"];

@@ -99,6 +99,19 @@ TEST_F(PairCommands, AttendDrawsEveryView) {
   }
 }
 
+// One set of statistics at every kind of attention; what a kind has not is null.
+TEST_F(PairCommands, AttendSaysWhichStatisticsAKindHas) {
+  const Json all = json_of("attend --json " + texts());
+  for (const Json& head : all["heads"]) {
+    const bool is_cross = head["site"] == "cross", is_encoder = head["site"] == "encoder";
+    EXPECT_TRUE(head["largest"].is_number() && head["last"].is_number());
+    EXPECT_EQ(head["self"].is_null(), is_cross);
+    EXPECT_EQ(head["induction"].is_null(), is_cross);
+    EXPECT_EQ(head["next"].is_null(), !is_encoder);
+    EXPECT_EQ(head["content_weight"].is_null(), is_cross || is_encoder);
+  }
+}
+
 TEST_F(PairCommands, AttendSaysWhatChanges) {
   const Json changed = json_of("attend --json --cut 'cross.L1:1>2' " + texts());
   const Json& effect = changed["effect"];
@@ -200,7 +213,7 @@ TEST_F(PairCommands, RefuseWithTheReason) {
   refuses("attend --ablate L0H1 " + texts(), "cross.L0H1");
   refuses("attend --cut 'cross:1>90' " + texts(), "1>90");
   refuses("attend --renormalise " + texts(), "needs --cut");
-  refuses("trace --points resid_pre_grad " + texts(), "gradients");
+  refuses("trace --points resid_pre_grad " + texts(), "did you mean 'encoder.resid_pre'");
   refuses("trace --points q -n 2 " + texts(), "not for translators");
   refuses("trace --points cross.z --replace encoder.L0H1 " + texts(), "--replace-text");
   refuses("attend " + model() + "'' --target x", "the source is empty");

@@ -11,7 +11,7 @@
 #include "engine/pair_examples.h"
 #include "engine/pull.h"
 #include "heed/translate.h"
-#include "microscope/attention/pair_statistics.h"
+#include "microscope/attention/alignment.h"
 #include "microworld/bilingual/bilingual.h"
 #include "microworld/checks/pair_check.h"
 

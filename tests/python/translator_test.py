@@ -157,6 +157,25 @@ class Translators(TestCase):
         self.assertEqual(float(np.abs(seen[0][0, :-1]).max()), 0.0)
         self.assertGreater(float(np.abs(seen[0][0, -1]).max()), 0.0)
 
+    def test_heads_and_lens(self):
+        lens = self.model.lens(SOURCE, TARGET, top=3)
+        likely = np.exp(self.logits[0] - self.logits[0].max(-1, keepdims=True))
+        likely /= likely.sum(-1, keepdims=True)
+        self.assertEqual(lens.tokens.shape, (self.model.layers() + 1, *likely.shape[:1], 3))
+        self.assertEqual(lens.tokens[-1, :, 0].tolist(), likely.argmax(-1).tolist())
+        np.testing.assert_allclose(lens.probabilities[-1, :, 0], likely.max(-1), rtol=1e-4)
+        _, cache = self.model.run_with_cache(SOURCE, TARGET)
+        for kind in ("encoder", "cross"):
+            found = self.model.heads(SOURCE, TARGET, kind)
+            for layer in range(found["first"].shape[0]):
+                pattern = np.array(cache[f"{kind}.pattern", layer])[0]
+                np.testing.assert_allclose(found["first"][layer], pattern[..., 0].mean(-1),
+                                           atol=1e-5)
+                np.testing.assert_allclose(found["largest"][layer], pattern.max(-1).mean(-1),
+                                           atol=1e-5)
+        with self.assertRaisesRegex(Wrong, "expected encoder, decoder or cross"):
+            self.model.heads(SOURCE, TARGET, "self")
+
     def test_bad_input(self):
         for source, target, message in (
                 ("", TARGET, "empty"), ([], TARGET, "token"), (SOURCE, np.zeros(5000, np.int32), "5"),

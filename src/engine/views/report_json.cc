@@ -34,20 +34,15 @@ OrderedJson habit_json(const HeadHabitStrength& habit) {
   return {{"name", habit_name(habit.habit)}, {"strength", json_number(habit.strength)}};
 }
 
-OrderedJson head_statistics_json(std::int64_t layer, std::int64_t head,
-                                 const HeadStatistics& statistics) {
-  return {{"layer", layer},
-          {"head", head},
-          {"entropy", json_number(statistics.entropy)},
-          {"evenness", json_number(statistics.evenness)},
-          {"distance", json_number(statistics.distance)},
-          {"first", json_number(statistics.first)},
-          {"self", json_number(statistics.self)},
-          {"previous", json_number(statistics.previous)},
-          {"duplicate", json_number(statistics.duplicate)},
-          {"induction", json_number(statistics.induction)},
-          {"content_weight", json_number(statistics.content_weight)},
-          {"habit", habit_json(strongest_habit(statistics))}};
+OrderedJson head_statistics_json(const RankedHead& head) {
+  OrderedJson row{{"site", site_name(head.site)}, {"layer", head.layer}, {"head", head.head}};
+  for (const HeadStatistic& statistic : head_statistics_table()) {
+    row[std::string(statistic.name)] = has_statistic(head.statistics.scope, statistic)
+                                           ? json_number(head.statistics.*statistic.value)
+                                           : OrderedJson(nullptr);
+  }
+  row["habit"] = habit_json(strongest_habit(head.statistics));
+  return row;
 }
 
 OrderedJson pattern_json(View<const float> pattern) {

@@ -21,8 +21,8 @@ OrderedJson vector_json(std::span<const float> vector);
 // {"name": "previous", "strength": 0.62}
 OrderedJson habit_json(const HeadHabitStrength& habit);
 // The statistics of a head, and its habit.
-OrderedJson head_statistics_json(std::int64_t layer, std::int64_t head,
-                                 const HeadStatistics& statistics);
+// {"kind", "layer", "head", …, "habit"}; null for statistics that the kind of attention has not.
+OrderedJson head_statistics_json(const RankedHead& head);
 
 OrderedJson pattern_json(View<const float> pattern);  // [T][T]
 

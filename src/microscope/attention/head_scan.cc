@@ -11,8 +11,8 @@
 #include "base/random.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
-#include "microscope/attention/score_precision.h"
 #include "microscope/attention/visible_keys.h"
+#include "microscope/traces/point_names.h"
 #include "model/edited_points.h"
 #include "model/editor.h"
 #include "model/input_checks.h"
@@ -47,9 +47,10 @@ std::optional<HeadPattern> head_pattern_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-// The numbers of every row of a layer, (B, H, T) each.
+// The numbers of every row of a layer whose queries see their past alone, (B, H, T) each.
 struct HeadScan::Rows {
   std::int64_t layer;
+  View<const std::int32_t> tokens;  // (B, T), or none
   const kernels::AttentionInput<float>& input;
   View<const float> log_sum_exp;
   Pass pass;              // with its editor
@@ -57,12 +58,13 @@ struct HeadScan::Rows {
   kernels::AttentionRowStatistics<float> rows;
   View<float> total;  // Σ p: one unless the row was edited
 
-  Rows(std::int64_t of_layer, const kernels::AttentionInput<float>& attention,
-       View<const float> lse, View<const std::int32_t> tokens, Editor* editor)
-      : layer(of_layer),
+  Rows(const Point& pattern, const kernels::AttentionInput<float>& attention, View<const float> lse,
+       View<const std::int32_t> read, Editor* editor)
+      : layer(pattern.layer),
+        tokens(read),
         input(attention),
         log_sum_exp(lse),
-        pass({.sequences = {lse.extent(0), lse.extent(2)}, .editor = editor}),
+        pass({.sequences = {lse.extent(0), lse.extent(2)}, .site = pattern.site, .editor = editor}),
         numbers(Shape{9, lse.size()}) {
     const auto part = [&](std::int64_t index) {
       return View<float>(numbers.data() + index * lse.size(), lse.shape());
@@ -74,12 +76,12 @@ struct HeadScan::Rows {
       kernels::attention_row_statistics(input, log_sum_exp, tokens, rows);
     } else {
       for (std::int64_t plane = 0; plane < lse.extent(0) * lse.extent(1); ++plane) {
-        add_rounded_plane(plane, tokens);
+        add_rounded_plane(plane);
       }
     }
     for (std::int64_t b = 0; b < lse.extent(0); ++b) {
       for (std::int64_t h = 0; h < lse.extent(1); ++h) {
-        if (is_edited(h)) add_edited_plane(b, h, tokens);
+        if (is_edited(h)) add_edited_plane(b, h);
       }
     }
   }
@@ -90,7 +92,8 @@ struct HeadScan::Rows {
     const auto edits = [&](const Point& point) {
       return pass.edits(point) && pass.editor->edits_head(point, head);
     };
-    return edits({PointKind::scores, layer}) || edits({PointKind::pattern, layer});
+    return edits(pass.point(PointKind::scores, layer)) ||
+           edits(pass.point(PointKind::pattern, layer));
   }
 
   // Rows [begin, end) of a head's pattern, up to column `end`, as used in the pass.
@@ -114,7 +117,7 @@ struct HeadScan::Rows {
   }
 
   // The statistics of attention_row_statistics(), for rows that need not sum to one.
-  void add_edited_plane(std::int64_t b, std::int64_t h, View<const std::int32_t> tokens) {
+  void add_edited_plane(std::int64_t b, std::int64_t h) {
     const Tensor<float> plane = edited_plane(b, h);
     for (std::int64_t t = 0; t < positions(); ++t) {
       const std::span<const float> p = plane.view()[t].span();
@@ -142,7 +145,7 @@ struct HeadScan::Rows {
   }
 
   // One head of one sequence, from queries and keys rounded as in the pass.
-  void add_rounded_plane(std::int64_t plane, View<const std::int32_t> tokens) {
+  void add_rounded_plane(std::int64_t plane) {
     const Shape& shape = input.query.shape();
     const std::int64_t positions = shape[1], size = shape[3];
     const std::int64_t b = plane / shape[2], h = plane % shape[2];
@@ -176,38 +179,90 @@ struct HeadScan::Rows {
   }
 };
 
-HeadScan::HeadScan(const StackSpecification& config, std::vector<HeadDetector> detectors,
-                   Editor* editor)
-    : layers_(config.layers),
-      heads_(config.heads()),
-      attention_(config.block.attention),
-      detectors_(std::move(detectors)),
-      editor_(editor) {
-  for (const HeadDetector& detector : detectors_) {
+HeadScan::HeadScan(const Architecture& architecture, HeadScanSetup setup)
+    : setup_(std::move(setup)) {
+  for (const HeadDetector& detector : setup_.detectors) {
     require((detector.pattern == HeadPattern::custom) == static_cast<bool>(detector.custom),
             ErrorCode::invalid_argument,
             "a custom pattern needs a function; other patterns take none");
   }
-  sums_.resize(static_cast<std::size_t>(layers_ * heads_));
-  for (Sums& sums : sums_) sums.fits.resize(detectors_.size());
+  for (const AttentionSite site : sites_of(architecture)) {
+    const bool is_wanted =
+        setup_.sites.empty() || std::ranges::find(setup_.sites, site) != setup_.sites.end();
+    if (!is_wanted) continue;
+    Site& scanned = sites_.emplace_back(Site{.site = site,
+                                             .scope = attention_scope(architecture, site),
+                                             .attention = attention_of(architecture, site),
+                                             .layers = architecture.of(site.stack).layers,
+                                             .sums = {}});
+    require(setup_.detectors.empty() || scanned.scope == AttentionScope::past,
+            ErrorCode::unsupported,
+            "patterns are detected under causal masks: without one, a query also attends to what "
+            "follows");
+    Sums none{.sum = HeadStatisticsSum(scanned.scope)};
+    none.fits.resize(setup_.detectors.size());
+    scanned.sums.assign(static_cast<std::size_t>(scanned.layers * scanned.attention.query_heads),
+                        none);
+  }
 }
 
-void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
-                                 View<const float> log_sum_exp) {
-  require(
-      input.mask == kernels::Mask::causal, ErrorCode::unsupported,
-      "heads are scanned under causal masks: without one, a query also attends to what follows");
+const HeadScan::Site& HeadScan::of(AttentionSite site) const {
+  const auto found = std::ranges::find(sites_, site, &Site::site);
+  check(found != sites_.end(), "a site that is scanned");
+  return *found;
+}
+
+bool HeadScan::wants_attention_at(const Point& pattern) const {
+  return std::ranges::find(sites_, site_of_pattern(pattern), &Site::site) != sites_.end();
+}
+
+void HeadScan::observe_attention_at(const Point& pattern,
+                                    const kernels::AttentionInput<float>& input,
+                                    View<const float> log_sum_exp) {
+  require(!stop_requested(setup_.stop), ErrorCode::interrupted,
+          "interrupted while reading attention");
+  Site& site = *std::ranges::find(sites_, site_of_pattern(pattern), &Site::site);
+  if (site.scope != AttentionScope::past) return scan_planes(site, pattern, input, log_sum_exp);
   require(input.query.extent(1) == input.key.extent(1), ErrorCode::invalid_argument,
           "heads are scanned in passes over whole texts, not during cached decoding");
   const std::int64_t batch = input.query.extent(0);
   if (tokens_.present()) require_shape(tokens_, {batch, input.key.extent(1)}, "expected tokens");
-  const Rows rows(layer, input, log_sum_exp, tokens_, editor_);
+  scan_past(site, Rows(pattern, input, log_sum_exp, tokens_, setup_.editor), pattern.layer);
+}
+
+void HeadScan::scan_past(Site& site, const Rows& all, std::int64_t layer) {
+  const auto& rows = all.rows;
+  const std::int64_t batch = rows.entropy.extent(0), heads = rows.entropy.extent(1);
+  const std::int64_t positions = rows.entropy.extent(2);
   for (std::int64_t b = 0; b < batch; ++b) {
-    for (std::int64_t h = 0; h < heads_; ++h) {
-      Sums& sums = sums_[static_cast<std::size_t>(layer * heads_ + h)];
-      add_statistics(rows, layer, b, h, sums);
-      for (std::size_t i = 0; i < detectors_.size(); ++i) {
-        const Fit added = fit(detectors_[i], rows, b, h);
+    std::int64_t repeated = 0;
+    if (tokens_.present()) {
+      repeated = std::ranges::count_if(earlier_copies(tokens_[b]),
+                                       [](std::int64_t copies) { return copies > 0; });
+    }
+    for (std::int64_t h = 0; h < heads; ++h) {
+      Sums& sums = site.sums[static_cast<std::size_t>(layer * heads + h)];
+      for (std::int64_t t = 1; t < positions; ++t) {
+        HeadStatistics row{
+            .entropy = rows.entropy(b, h, t),
+            .evenness = evenness_of(rows.entropy(b, h, t),
+                                    visible_keys(site.attention, layer, t, positions).count()),
+            .largest = std::max({rows.largest(b, h, t), rows.first(b, h, t), rows.self(b, h, t),
+                                 rows.previous(b, h, t)}),
+            .first = rows.first(b, h, t),
+            .last = rows.self(b, h, t),
+            .self = rows.self(b, h, t),
+            .previous = rows.previous(b, h, t),
+            .distance = rows.distance(b, h, t),
+            .content_weight = rows.largest(b, h, t),
+            .duplicate = rows.duplicate(b, h, t),
+            .induction = rows.induction(b, h, t)};
+        sums.sum.add(row);
+      }
+      sums.sum.add_repeated(repeated);
+      sums.positions += positions;
+      for (std::size_t i = 0; i < setup_.detectors.size(); ++i) {
+        const Fit added = fit(setup_.detectors[i], all, b, h);
         sums.fits[i].overlap += added.overlap;
         sums.fits[i].weight += added.weight;
         sums.fits[i].distance += added.distance;
@@ -216,29 +271,41 @@ void HeadScan::observe_attention(std::int64_t layer, const kernels::AttentionInp
   }
 }
 
-void HeadScan::add_statistics(const Rows& all, std::int64_t layer, std::int64_t b, std::int64_t h,
-                              Sums& sums) const {
-  const auto& rows = all.rows;
-  const std::int64_t positions = rows.entropy.extent(2);
-  HeadStatistics& total = sums.statistics;
-  for (std::int64_t t = 1; t < positions; ++t) {
-    total.entropy += rows.entropy(b, h, t);
-    total.evenness +=
-        evenness_of(rows.entropy(b, h, t), visible_keys(attention_, layer, t, positions).count());
-    total.first += rows.first(b, h, t);
-    total.self += rows.self(b, h, t);
-    total.previous += rows.previous(b, h, t);
-    total.distance += rows.distance(b, h, t);
-    total.content_weight += rows.largest(b, h, t);
-    total.duplicate += rows.duplicate(b, h, t);
-    total.induction += rows.induction(b, h, t);
+// Rows of texts that are read whole are summed block by block.
+void HeadScan::scan_planes(Site& site, const Point& pattern,
+                           const kernels::AttentionInput<float>& input,
+                           View<const float> log_sum_exp) {
+  const bool across = site.scope == AttentionScope::other_text;
+  const View<const std::int32_t> read = across ? View<const std::int32_t>{}
+                                        : site.site.stack == StackSite::encoder ? source_
+                                                                                : tokens_;
+  const AttentionPoints& points = across ? cross_attention_points : self_attention_points;
+  const std::int64_t batch = input.query.extent(0), heads = input.query.extent(2);
+  const std::int64_t queries = input.query.extent(1), keys = input.key.extent(1);
+  if (read.present()) require_shape(read, {batch, keys}, "expected tokens");
+  const Pass pass{.sequences = {batch, queries}, .site = pattern.site, .editor = setup_.editor};
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto tokens = read.present() ? read[b].span() : std::span<const std::int32_t>{};
+    for (std::int64_t h = 0; h < heads; ++h) {
+      Sums& sums = site.sums[static_cast<std::size_t>(pattern.layer * heads + h)];
+      sums.sum.set_tokens(tokens);
+      const bool is_edited = pass.edits_head(pattern, h) || pass.edits_head(scores_of(pattern), h);
+      Tensor<float> plane(Shape{is_edited ? queries : std::min(custom_block, queries), keys});
+      if (is_edited) {
+        pattern_plane(pass, pattern.layer, points, input, log_sum_exp, b, h, plane);
+      }
+      for (std::int64_t t = 0; t < queries; ++t) {
+        const std::int64_t row = is_edited ? t : t % custom_block;
+        if (!is_edited && row == 0) {
+          const std::int64_t end = std::min(t + custom_block, queries);
+          kernels::attention_pattern_tile(input, log_sum_exp, {b, h, t, end, 0, keys},
+                                          plane.view().slice(0, 0, end - t));
+        }
+        sums.sum.add_row(plane.view()[row].span(), t, {0, keys});
+      }
+      sums.positions += queries;
+    }
   }
-  sums.rows += positions - 1;
-  if (tokens_.present()) {
-    sums.repeated += std::ranges::count_if(earlier_copies(tokens_[b]),
-                                           [](std::int64_t copies) { return copies > 0; });
-  }
-  sums.positions += positions;
 }
 
 // For patterns d of zeros and ones, Σ |p − d| = Σ p − 2·Σ p·d + Σ d: the numbers of a row suffice.
@@ -270,10 +337,11 @@ HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::
   }
 
   require(
-      detector.pattern == HeadPattern::previous || tokens_.present(), ErrorCode::invalid_argument,
+      detector.pattern == HeadPattern::previous || all.tokens.present(),
+      ErrorCode::invalid_argument,
       "the duplicate and induction patterns need the tokens: call set_tokens() before the pass");
   const View<const std::int32_t> tokens =
-      tokens_.present() ? tokens_[b] : View<const std::int32_t>{};
+      all.tokens.present() ? all.tokens[b] : View<const std::int32_t>{};
   const std::vector<std::int64_t> copies = detector.pattern == HeadPattern::previous
                                                ? std::vector<std::int64_t>{}
                                                : earlier_copies(tokens);
@@ -316,25 +384,41 @@ HeadScan::Fit HeadScan::fit(const HeadDetector& detector, const Rows& all, std::
   return fit;
 }
 
-const HeadScan::Sums& HeadScan::at(std::int64_t layer, std::int64_t head) const {
-  require(layer >= 0 && layer < layers_, ErrorCode::invalid_argument,
-          "layer {} does not exist: the model has layers 0 to {}", layer, layers_ - 1);
-  require(head >= 0 && head < heads_, ErrorCode::invalid_argument,
-          "head {} does not exist: a layer has heads 0 to {}", head, heads_ - 1);
-  return sums_[static_cast<std::size_t>(layer * heads_ + head)];
+const HeadScan::Sums& HeadScan::at(std::int64_t layer, std::int64_t head,
+                                   AttentionSite site) const {
+  const Site& scanned = of(site);
+  const std::int64_t heads = scanned.attention.query_heads;
+  require(layer >= 0 && layer < scanned.layers, ErrorCode::invalid_argument,
+          "layer {} does not exist: the model has layers 0 to {}", layer, scanned.layers - 1);
+  require(head >= 0 && head < heads, ErrorCode::invalid_argument,
+          "head {} does not exist: a layer has heads 0 to {}", head, heads - 1);
+  return scanned.sums[static_cast<std::size_t>(layer * heads + head)];
 }
 
-HeadStatistics HeadScan::statistics(std::int64_t layer, std::int64_t head) const {
-  const Sums& sums = at(layer, head);
-  return mean_statistics(sums.statistics, sums.rows, sums.repeated);
+HeadStatistics HeadScan::statistics(std::int64_t layer, std::int64_t head,
+                                    AttentionSite site) const {
+  return at(layer, head, site).sum.means();
 }
 
-double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t detector) const {
-  const Sums& sums = at(layer, head);
-  require(detector < detectors_.size(), ErrorCode::invalid_argument,
-          "detector {} does not exist: there are {}", detector, detectors_.size());
+std::vector<RankedHead> HeadScan::all() const {
+  std::vector<RankedHead> all;
+  for (const Site& site : sites_) {
+    for (std::int64_t layer = 0; layer < site.layers; ++layer) {
+      for (std::int64_t head = 0; head < site.attention.query_heads; ++head) {
+        all.push_back({layer, head, statistics(layer, head, site.site), site.site});
+      }
+    }
+  }
+  return all;
+}
+
+double HeadScan::detection(std::int64_t layer, std::int64_t head, std::size_t detector,
+                           AttentionSite site) const {
+  const Sums& sums = at(layer, head, site);
+  require(detector < setup_.detectors.size(), ErrorCode::invalid_argument,
+          "detector {} does not exist: there are {}", detector, setup_.detectors.size());
   const Fit& fit = sums.fits[detector];
-  if (detectors_[detector].measure == DetectionMeasure::mul) {
+  if (setup_.detectors[detector].measure == DetectionMeasure::mul) {
     return fit.weight > 0 ? fit.overlap / fit.weight : 0.0;
   }
   return 1.0 - fit.distance / static_cast<double>(std::max<std::int64_t>(sums.positions, 1));
@@ -368,7 +452,7 @@ HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens
   require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
           "windows of {} tokens: expected 1 to {}, the model's context", options.window, context);
   const EditorOfPass editor(gpt.editor(), options.editor);
-  HeadScan scan(gpt.specification(), options.detectors, editor.get());
+  HeadScan scan(gpt.architecture(), {.detectors = options.detectors, .editor = editor.get()});
   const std::int64_t window =
       std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
   std::unique_ptr<const StackActivations> activations;
@@ -386,6 +470,18 @@ HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens
                 *activations);
     if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
   }
+  scan.expect({});
+  return scan;
+}
+
+HeadScan scan_heads(const RecordedPass& pass, std::vector<AttentionSite> sites, StopFlag stop) {
+  HeadScan scan(pass.architecture(),
+                {.editor = pass.edited_by(), .sites = std::move(sites), .stop = stop});
+  const Texts& texts = pass.texts();
+  View<const std::int32_t> source;
+  if (!texts.source.empty()) source = {texts.source.data(), {1, pass.sources()}};
+  scan.expect({texts.target.data(), {pass.sequences(), pass.positions()}}, source);
+  pass.replay(scan);
   scan.expect({});
   return scan;
 }

@@ -1,6 +1,7 @@
 // Statistics of every head over texts of any length, and how well each head fits a given attention
 // pattern, in memory that grows with T, not with T². The numbers of a row are computed while its
-// query, key and log-sum-exp are in memory, and only their sums are kept.
+// query, key and log-sum-exp are in memory, and only their sums are kept. Of every site of a model:
+// a text, or a source and a target.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "base/progress.h"
 #include "microscope/attention/head_statistics.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/transformer.h"
 
 namespace heed {
@@ -42,35 +44,50 @@ struct HeadDetector {
   CustomPattern custom{};      // for HeadPattern::custom
 };
 
+struct HeadScanSetup {
+  std::vector<HeadDetector> detectors{};  // of sites whose queries see their past alone
+  // Edits the scanned passes, or null. Only heads whose scores or pattern it edits need a plane in
+  // memory, one at a time.
+  Editor* editor = nullptr;
+  std::vector<AttentionSite> sites{};  // empty: all
+  StopFlag stop = nullptr;
+};
+
 class HeadScan final : public Probe {
  public:
-  // `editor` (or null) edits the scanned passes. Only heads whose scores or pattern it edits need a
-  // (T, T) plane in memory, one at a time.
-  explicit HeadScan(const StackSpecification& config, std::vector<HeadDetector> detectors = {},
-                    Editor* editor = nullptr);
+  explicit HeadScan(const Architecture& architecture, HeadScanSetup setup = {});
 
-  // Sets the tokens (B, T) of the next pass, which starts from an empty cache. Without them
-  // duplicate and induction stay zero.
-  void expect(View<const std::int32_t> tokens) { tokens_ = tokens; }
+  // Sets the tokens (B, T) of the next pass, which starts from an empty cache; of two texts, those
+  // of the target, and those of the source. Without them duplicate and induction stay zero.
+  void expect(View<const std::int32_t> tokens, View<const std::int32_t> source = {}) {
+    tokens_ = tokens;
+    source_ = source;
+  }
 
   bool wants(const Point&) const override { return false; }
   void observe(const Point&, View<const float>) override {}
-  bool wants_attention(std::int64_t) const override { return true; }
-  void observe_attention(std::int64_t layer, const kernels::AttentionInput<float>& input,
-                         View<const float> log_sum_exp) override;
+  bool wants_attention_at(const Point& pattern) const override;
+  // Throws Error{interrupted} when stopped.
+  void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
+                            View<const float> log_sum_exp) override;
 
-  // Means over all queries but the first of each sequence; duplicate and induction over those
-  // whose token occurred earlier in the sequence.
-  HeadStatistics statistics(std::int64_t layer, std::int64_t head) const;
+  // Means over the queries of every sequence, as HeadStatistics says.
+  HeadStatistics statistics(std::int64_t layer, std::int64_t head,
+                            AttentionSite site = only_site) const;
 
   // One value for each detector, in order.
-  double detection(std::int64_t layer, std::int64_t head, std::size_t detector) const;
+  double detection(std::int64_t layer, std::int64_t head, std::size_t detector,
+                   AttentionSite site = only_site) const;
 
   // The number of queries that duplicate and induction are averaged over.
-  std::int64_t repeated_queries() const { return sums_.front().repeated; }
+  std::int64_t repeated_queries() const { return sites_.front().sums.front().sum.repeated(); }
 
-  std::int64_t layers() const { return layers_; }
-  std::int64_t heads() const { return heads_; }
+  std::int64_t layers(AttentionSite site = only_site) const { return of(site).layers; }
+  std::int64_t heads(AttentionSite site = only_site) const {
+    return of(site).attention.query_heads;
+  }
+  // Every head of the scanned sites, layer by layer.
+  std::vector<RankedHead> all() const;
 
  private:
   struct Fit {
@@ -79,26 +96,34 @@ class HeadScan final : public Probe {
     double distance = 0;  // Σ |p − d|
   };
   struct Sums {
-    HeadStatistics statistics;
-    std::int64_t rows = 0;       // queries summed in the statistics
-    std::int64_t repeated = 0;   // of those, queries whose token occurred before
+    HeadStatisticsSum sum;
     std::int64_t positions = 0;  // including the first of each sequence
-    std::vector<Fit> fits;       // by detector
+    std::vector<Fit> fits{};     // by detector
+  };
+  struct Site {
+    AttentionSite site;
+    AttentionScope scope;
+    AttentionSpecification attention;
+    std::int64_t layers;
+    std::vector<Sums> sums;  // (L, H)
   };
   struct Rows;
-  void add_statistics(const Rows& rows, std::int64_t layer, std::int64_t b, std::int64_t h,
-                      Sums& sums) const;
+  void scan_past(Site& site, const Rows& rows, std::int64_t layer);
+  void scan_planes(Site& site, const Point& pattern, const kernels::AttentionInput<float>& input,
+                   View<const float> log_sum_exp);
   Fit fit(const HeadDetector& detector, const Rows& rows, std::int64_t b, std::int64_t h) const;
-  const Sums& at(std::int64_t layer, std::int64_t head) const;
+  const Site& of(AttentionSite site) const;
+  const Sums& at(std::int64_t layer, std::int64_t head, AttentionSite site) const;
 
-  std::int64_t layers_;
-  std::int64_t heads_;
-  AttentionSpecification attention_;
-  std::vector<HeadDetector> detectors_;
-  Editor* editor_;
+  HeadScanSetup setup_;
+  std::vector<Site> sites_;
   View<const std::int32_t> tokens_;
-  std::vector<Sums> sums_;  // (L, H)
+  View<const std::int32_t> source_;
 };
+
+// Of every head of these sites (empty: all) in a recorded pass over one text, or two.
+HeadScan scan_heads(const RecordedPass& pass, std::vector<AttentionSite> sites = {},
+                    StopFlag stop = nullptr);
 
 struct HeadScanOptions {
   std::vector<HeadDetector> detectors{};

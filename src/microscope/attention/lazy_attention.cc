@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "kernels/attention_summaries.h"
 #include "kernels/kernels.h"
-#include "microscope/attention/score_precision.h"
+#include "microscope/attention/visible_keys.h"
 #include "model/input_checks.h"
 
 namespace heed {

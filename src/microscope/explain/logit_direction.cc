@@ -1,8 +1,10 @@
 #include "microscope/explain/logit_direction.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/kernels.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -54,6 +56,64 @@ LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& ques
                       static_cast<double>(result.direction.size());
   for (double& value : result.direction) value -= mean;
   return result;
+}
+
+namespace {
+
+VocabularyProjection both_ends(std::span<const float> scores, std::int64_t top) {
+  std::vector<std::int32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = std::min(top, std::ssize(order));
+  const auto first_of = [&](auto&& before) {
+    std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                      [&](std::int32_t a, std::int32_t b) {
+                        return scores[a] != scores[b] ? before(scores[a], scores[b]) : a < b;
+                      });
+    std::vector<ProjectedToken> tokens;
+    for (std::int64_t i = 0; i < count; ++i) tokens.push_back({order[i], scores[order[i]]});
+    return tokens;
+  };
+  return {.most = first_of(std::greater<>{}), .least = first_of(std::less<>{})};
+}
+
+// `table` (V, C)
+std::vector<VocabularyProjection> project_through(View<const float> table,
+                                                  View<const float> directions, std::int64_t top) {
+  Tensor<float> scores(Shape{directions.extent(0), table.extent(0)});
+  kernels::linear_forward(directions, {.weight = table}, scores);
+  std::vector<VocabularyProjection> projections;
+  for (std::int64_t row = 0; row < directions.extent(0); ++row) {
+    projections.push_back(both_ends(scores.view()[row].span(), top));
+  }
+  return projections;
+}
+
+}  // namespace
+
+std::vector<VocabularyProjection> project_to_logits(const Transformer& gpt,
+                                                    View<const float> directions,
+                                                    std::int64_t top) {
+  require_sums_to_logits(gpt.specification(), "a projection to logits");
+  const View<const float> gain = gpt.parameters().final_norm().gain;
+  const bool centres = gpt.specification().block.norm.kind == NormKind::layer;
+  Tensor<float> normed(directions.shape());
+  for (std::int64_t row = 0; row < directions.extent(0); ++row) {
+    double mean = 0;
+    if (centres) {
+      for (std::int64_t c = 0; c < gain.extent(0); ++c) mean += directions(row, c);
+      mean /= static_cast<double>(gain.extent(0));
+    }
+    for (std::int64_t c = 0; c < gain.extent(0); ++c) {
+      normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
+    }
+  }
+  return project_through(gpt.parameters().unembedding().weight, normed, top);
+}
+
+std::vector<VocabularyProjection> project_to_embeddings(const Transformer& gpt,
+                                                        View<const float> directions,
+                                                        std::int64_t top) {
+  return project_through(gpt.parameters().token_embedding(), directions, top);
 }
 
 }  // namespace heed

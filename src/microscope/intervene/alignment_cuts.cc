@@ -70,9 +70,9 @@ WordProbability written_without(const RecordedPass& pass, const TextWord& word,
   for (std::int64_t layer = 0; layer < architecture.decoder().layers; ++layer) {
     interventions.push_back({pattern_point(cross_site, layer), {}, cut});
   }
-  const RecordedPass edited(
-      pass.model(), pass.texts(),
-      std::make_shared<Interventions>(architecture, std::move(interventions)));
+  const RecordedPass edited(pass.model(), pass.texts(),
+                            std::make_shared<Interventions>(architecture, std::move(interventions)),
+                            {.keep = Keep::one_block});
   return written_word(edited, word);
 }
 

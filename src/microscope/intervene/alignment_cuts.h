@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "microscope/attention/pair_statistics.h"
+#include "microscope/attention/alignment.h"
 #include "microscope/intervene/intervention.h"
 
 namespace heed {

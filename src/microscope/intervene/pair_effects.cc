@@ -153,7 +153,8 @@ TokenInfluence token_influence(const RecordedPass& pass, PairSide side, std::int
           "position {} does not exist: the {} has positions 0 to {}", position,
           side == PairSide::source ? "source" : "target", text.size() - 1);
   text[static_cast<std::size_t>(position)] = token;
-  const RecordedPass other(pass.model(), std::move(changed), pass.editor());
+  const RecordedPass other(pass.model(), std::move(changed), pass.editor(),
+                           {.keep = Keep::one_block});
   return {.encoder = row_changes(pass.final_rows(StackSite::encoder),
                                  other.final_rows(StackSite::encoder)),
           .decoder = row_changes(pass.final_rows(), other.final_rows())};

@@ -77,7 +77,8 @@ PairPatch patch_pair(const RecordedPass& clean, const RecordedPass& corrupted,
       std::vector<Intervention> one;
       one.push_back({point, selected_cell(place, column), replacement});
       const RecordedPass patched(clean.model(), corrupted.texts(),
-                                 std::make_shared<Interventions>(architecture, std::move(one)));
+                                 std::make_shared<Interventions>(architecture, std::move(one)),
+                                 {.keep = Keep::one_block});
       result.cells.view()(layer, column) =
           static_cast<float>(log_probability(patched, position, request.token));
       if (progress) progress({"patching", layer * columns + column + 1, result.cells.size()});

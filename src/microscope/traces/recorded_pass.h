@@ -125,6 +125,7 @@ class RecordedPass {
     return edits(point) && editor_.get()->edits_head(point, head);
   }
   const std::shared_ptr<Editor>& editor() const { return given_; }  // beside the model's own
+  Editor* edited_by() const { return editor_.get(); }               // with the model's own, or null
 
   // Shows the probe the gradients, at the points that it wants, of logits of the target or of the
   // mean loss of its next tokens. Throws Error{invalid_argument} for a batch, and positions and

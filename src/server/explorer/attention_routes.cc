@@ -83,36 +83,13 @@ Reply thumbnails(TraceState& state, const Request& request) {
   return array_reply(request, all, "thumbnails");
 }
 
-OrderedJson at_site(AttentionSite site, OrderedJson statistics) {
-  statistics.erase("kind");
-  OrderedJson head{{"site", site_name(site)}};
-  head.update(statistics);
-  return head;
-}
-
 Reply head_table(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
-  std::optional<AttentionSite> only;
-  if (const auto name = request.parameter("site")) only = trace.site(*name);
+  std::vector<AttentionSite> sites;  // empty: all
+  if (const auto name = request.parameter("site")) sites.push_back(trace.site(*name));
   OrderedJson heads = OrderedJson::array();
-  if (trace.has_two_texts()) {
-    for (const AttentionSite site : sites_of(trace.architecture())) {
-      if (only && *only != site) continue;
-      for (const PairHeadStatistics& head :
-           pair_statistics(*trace.pass, *trace.attention, site, request.stop)) {
-        heads.push_back(at_site(site, pair_statistics_json(head)));
-      }
-    }
-    return json_reply({{"heads", std::move(heads)}});
-  }
-  HeadScan scan(trace.specification());
-  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
-  trace.pass->replay(scan);
-  for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
-    for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      heads.push_back(
-          at_site(only_site, head_statistics_json(layer, head, scan.statistics(layer, head))));
-    }
+  for (const RankedHead& head : scan_heads(*trace.pass, std::move(sites), request.stop).all()) {
+    heads.push_back(head_statistics_json(head));
   }
   return json_reply({{"heads", std::move(heads)}});
 }

@@ -84,30 +84,16 @@ Figure attention_figure(const StoredTrace& trace, const Request& request) {
                         .caption = caption(trace)});
 }
 
-double statistic_of(const HeadStatistics& statistics, const std::string& name) {
-  if (name == "entropy") return statistics.entropy;
-  if (name == "evenness") return statistics.evenness;
-  if (name == "distance") return statistics.distance;
-  if (name == "first") return statistics.first;
-  if (name == "self") return statistics.self;
-  if (name == "previous") return statistics.previous;
-  if (name == "duplicate") return statistics.duplicate;
-  if (name == "induction") return statistics.induction;
-  return statistics.content_weight;
-}
-
 Figure heads_figure(const StoredTrace& trace, const Request& request) {
-  const std::string statistic = one_of(request, "statistic",
-                                       {"content_weight", "entropy", "evenness", "distance",
-                                        "first", "self", "previous", "duplicate", "induction"});
-  HeadScan scan(trace.specification());
-  scan.expect({trace.pass->tokens().data(), {1, trace.positions()}});
-  trace.pass->replay(scan);
+  const std::string statistic = request.parameter("statistic").value_or("content_weight");
+  const HeadStatistic* const shown = find_head_statistic(statistic);
+  require(shown != nullptr, ErrorCode::invalid_argument, "there is no statistic '{}' of heads",
+          statistic.substr(0, 40));
+  const HeadScan scan = scan_heads(*trace.pass, {}, request.stop);
   Tensor<float> values(Shape{scan.layers(), scan.heads()});
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
-      values.view()(layer, head) =
-          static_cast<float>(statistic_of(scan.statistics(layer, head), statistic));
+      values.view()(layer, head) = static_cast<float>(scan.statistics(layer, head).*shown->value);
     }
   }
   return draw_heat_map(

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "microscope/attention/pair_statistics.h"
+#include "microscope/attention/alignment.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/intervention.h"

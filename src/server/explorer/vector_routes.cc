@@ -3,8 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "microscope/explain/principal_plane.h"
-#include "microscope/explain/vector_comparison.h"
+#include "microscope/explain/vectors.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"

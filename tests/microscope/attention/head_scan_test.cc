@@ -68,6 +68,8 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
       EXPECT_NEAR(actual.previous, expected.previous, statistics_tolerance);
       EXPECT_NEAR(actual.distance, expected.distance, positions * statistics_tolerance);
       EXPECT_NEAR(actual.content_weight, expected.content_weight, statistics_tolerance);
+      EXPECT_NEAR(actual.largest, expected.largest, statistics_tolerance);
+      EXPECT_NEAR(actual.last, expected.last, statistics_tolerance);
       double duplicate = 0, induction = 0;
       std::int64_t repeated = 0;
       for (std::int64_t t = 1; t < positions; ++t) {
@@ -112,9 +114,9 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   const kernels::AttentionInput<float> input{
       .query = query, .key = key, .value = key, .mask = kernels::Mask::causal, .scale = 1};
   kernels::attention_forward(input, out, log_sum_exp);
-  HeadScan scan(config);
+  HeadScan scan(Architecture{.stacks = {config}});
   scan.expect({tokens.data(), {1, positions}});
-  scan.observe_attention(0, input, log_sum_exp);
+  scan.observe_attention_at({PointKind::pattern, 0}, input, log_sum_exp);
   EXPECT_EQ(scan.repeated_queries(), half);
   EXPECT_NEAR(scan.statistics(0, 0).induction, 1, statistics_tolerance);
   EXPECT_NEAR(scan.statistics(0, 0).duplicate, 0, statistics_tolerance);
@@ -241,7 +243,8 @@ TEST(HeadScan, RefusesWhatItCannotRead) {
   const Transformer gpt = testing::small_gpt(20, 32);
   EXPECT_THROW(scan_heads(gpt, {}), Error);
   EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{20}), Error);
-  EXPECT_THROW(HeadScan(gpt.specification(), {{.pattern = HeadPattern::custom}}), Error);
+  EXPECT_THROW(HeadScan(gpt.architecture(), {.detectors = {{.pattern = HeadPattern::custom}}}),
+               Error);
   const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{1, 2});
   EXPECT_THROW(scan.statistics(2, 0), Error);
   EXPECT_THROW(scan.statistics(0, 3), Error);

@@ -5,10 +5,16 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "microscope/attention/head_scan.h"
+#include "microscope/attention/recorded_attention.h"
+#include "microscope/toy_pairs.h"
 #include "tensor/tensor.h"
 
 namespace heed {
 namespace {
+
+using testing::toy_pair;
+using testing::toy_translator;
 
 constexpr std::int64_t pattern_size = 6;
 
@@ -19,6 +25,12 @@ Tensor<float> pattern_of(Weight&& weight) {
     for (std::int64_t s = 0; s <= t; ++s) pattern.view()(t, s) = weight(t, s);
   }
   return pattern;
+}
+
+Tensor<float> plane(std::int64_t columns, const std::vector<float>& numbers) {
+  Tensor<float> values(Shape{std::ssize(numbers) / columns, columns});
+  std::ranges::copy(numbers, values.data());
+  return values;
 }
 
 TEST(HeadStatistics, ClassifiesPurePatterns) {
@@ -81,6 +93,86 @@ TEST(RankHeads, PrefersSelectiveHeads) {
   }
   const auto ranked = rank_heads({heads.view()});
   EXPECT_EQ(ranked.front().head, 1);
+}
+
+TEST(HeadStatistics, AreThoseOfTheRowsOfEveryScope) {
+  const Tensor<float> pattern = plane(3, {0.5F, 0.5F, 0, 0, 0, 1, 0.25F, 0.5F, 0.25F});
+  const HeadStatistics encoder = head_statistics(pattern, 0, {}, AttentionScope::both_ways);
+  EXPECT_NEAR(encoder.self, (0.5 + 0 + 0.25) / 3, 1e-12);
+  EXPECT_NEAR(encoder.next, (0.5 + 1) / 3, 1e-12);
+  EXPECT_NEAR(encoder.previous, 0.5 / 3, 1e-12);
+  EXPECT_NEAR(encoder.distance, (0.5 + 1 + 0.5 + 0.5) / 3, 1e-12);
+  EXPECT_NEAR(encoder.largest, 2.0 / 3, 1e-12);
+  EXPECT_NEAR(encoder.last, 1.25 / 3, 1e-12);
+  EXPECT_NEAR(encoder.entropy, (std::log(2) + 1.5 * std::log(2)) / 3, 1e-7);
+  const HeadStatistics cross = head_statistics(pattern, 0, {}, AttentionScope::other_text);
+  EXPECT_EQ(cross.self, 0);
+  EXPECT_EQ(cross.distance, 0);
+  EXPECT_NEAR(cross.evenness, 2.5 * std::log(2) / std::log(3) / 3, 1e-7);
+  // The first row of a causal pattern sees one key and says nothing.
+  const HeadStatistics decoder = head_statistics(plane(3, {1, 0, 0, 0.5F, 0.5F, 0, 0, 0, 1}));
+  EXPECT_NEAR(decoder.self, 0.75, 1e-12);
+  EXPECT_NEAR(decoder.last, 0.75, 1e-12);
+  EXPECT_NEAR(decoder.evenness, 0.5, 1e-7);
+  // Copies lie on both sides: token 0 is another copy of token 2, and token 1 follows it.
+  const std::int32_t tokens[] = {7, 8, 7};
+  const HeadStatistics copies = head_statistics(pattern, 0, tokens, AttentionScope::both_ways);
+  EXPECT_NEAR(copies.duplicate, (0 + 0.25) / 2, 1e-12);
+  EXPECT_NEAR(copies.induction, (0 + 0.5) / 2, 1e-12);
+  for (const char* const name :
+       {"self", "previous", "next", "distance", "duplicate", "induction"}) {
+    EXPECT_FALSE(has_statistic(AttentionScope::other_text, *find_head_statistic(name))) << name;
+  }
+  EXPECT_FALSE(has_statistic(AttentionScope::past, *find_head_statistic("next")));
+  EXPECT_FALSE(has_statistic(AttentionScope::both_ways, *find_head_statistic("content_weight")));
+}
+
+TEST(HeadHabits, AreThoseThatTheScopeHas) {
+  HeadStatistics statistics{.scope = AttentionScope::both_ways,
+                            .evenness = 0.5,
+                            .largest = 0.7,
+                            .last = 0.5,
+                            .next = 0.6};
+  statistics.distance = 1.5;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::next);
+  statistics.scope = AttentionScope::other_text;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::last);
+  statistics.scope = AttentionScope::past;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::back);
+  statistics.scope = AttentionScope::other_text;
+  statistics.last = 0.3;
+  EXPECT_EQ(strongest_habit(statistics).habit, HeadHabit::peak);
+}
+
+TEST(HeadStatistics, OfEveryHeadOfAPair) {
+  const Transformer model = toy_translator();
+  const RecordedPass pass(model, toy_pair());
+  EXPECT_EQ(scan_heads(pass, {encoder_site}).all().size(), 12U);
+  const HeadScan scan = scan_heads(pass);
+  EXPECT_EQ(scan.all().size(), 28U);
+  const std::vector<RankedHead> cross = scan_heads(pass, {cross_site}).all();
+  ASSERT_EQ(cross.size(), 8U);
+  EXPECT_EQ(cross[6].layer, 1);
+  EXPECT_EQ(cross[6].head, 2);
+  double first = 0;
+  for (std::int64_t t = 0; t < 5; ++t) {
+    first += RecordedAttention(pass).layer(cross_site, 1).row(1, 2, t).front() / 5;
+  }
+  EXPECT_NEAR(cross[6].statistics.first, first, 1e-6);
+  // Every number of the scan against that of the whole pattern.
+  RecordedAttention attention(pass);
+  for (const RankedHead& head : scan.all()) {
+    const bool is_source = head.site == encoder_site;
+    const std::vector<std::int32_t>& tokens = is_source ? toy_pair().source : toy_pair().target;
+    const HeadStatistics expected = head_statistics(
+        attention.pattern(head.site, head.layer, head.head), 0,
+        head.site == cross_site ? std::span<const std::int32_t>{} : std::span(tokens),
+        attention_scope(model.architecture(), head.site));
+    for (const HeadStatistic& statistic : head_statistics_table()) {
+      EXPECT_NEAR(head.statistics.*statistic.value, expected.*statistic.value, 1e-5)
+          << site_name(head.site) << " " << statistic.name;
+    }
+  }
 }
 
 }  // namespace

@@ -10,14 +10,13 @@
 #include "microscope/attention/induction.h"
 #include "microscope/attention/lazy_attention.h"
 #include "microscope/explain/attribution.h"
-#include "microscope/explain/composition.h"
+#include "microscope/explain/head_circuits.h"
+#include "microscope/explain/logit_direction.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/explain/loss_flow.h"
-#include "microscope/explain/neuron_contexts.h"
+#include "microscope/explain/neurons.h"
 #include "microscope/explain/residual_parts.h"
-#include "microscope/explain/singular_vectors.h"
-#include "microscope/explain/vocabulary_projection.h"
 #include "microscope/explain/weight_processing.h"
 #include "microscope/intervene/answer_probability.h"
 #include "microscope/intervene/head_effects.h"
@@ -116,7 +115,8 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
       {"scoring a text", [&] { score_text(gpt, tokens, 2); }},
       {"induction", [&] { measure_induction(gpt); }},
       {"the circuit of induction", [&] { measure_induction_circuit(gpt); }},
-      {"heads are scanned under causal masks", [&] { scan_heads(gpt, tokens); }},
+      {"patterns are detected under causal masks",
+       [&] { scan_heads(gpt, tokens, {.detectors = {{}}}); }},
       {"logit attribution",
        [&] { attribute_logit(gpt, tokens, {.token = 3}, AttributionUnit::head); }},
       {"a direction of logits", [&] { logit_direction(gpt, {.token = 3}); }},

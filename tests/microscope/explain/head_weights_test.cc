@@ -5,10 +5,8 @@
 
 #include "base/error.h"
 #include "generate/random_gpt.h"
-#include "microscope/explain/composition.h"
-#include "microscope/explain/head_weights.h"
-#include "microscope/explain/singular_vectors.h"
-#include "microscope/explain/vocabulary_projection.h"
+#include "microscope/explain/head_circuits.h"
+#include "microscope/explain/logit_direction.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "microscope/explain/neuron_contexts.h"
+#include "microscope/explain/neurons.h"
 
 #include <gtest/gtest.h>
 

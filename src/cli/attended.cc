@@ -1,14 +1,15 @@
+// What the views of attention show: a text, or a source and a target.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/command.h"
+#include "cli/attend.h"
 #include "cli/output.h"
-#include "cli/pair_attend.h"
-#include "cli/pair_command.h"
 #include "cli/terminal/text.h"
+#include "engine/views/token_json.h"
 
 namespace heed::cli {
+
 namespace {
 
 std::vector<std::string> unit_names(const std::vector<std::string>& bytes,
@@ -34,6 +35,55 @@ void print_text_line(std::string_view title, const std::vector<TextWord>& words,
 
 }  // namespace
 
+std::vector<std::int64_t> all_layers(const StackSpecification& config) {
+  std::vector<std::int64_t> layers;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) layers.push_back(layer);
+  return layers;
+}
+
+AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> ids,
+                           const std::vector<std::int64_t>& kept_layers)
+    : model(loaded),
+      tokens(std::move(ids)),
+      bytes(loaded.token_bytes(tokens)),
+      capture(std::vector<Point>{}),
+      patterns(loaded.gpt.specification().layers) {
+  std::vector<Point> points;
+  for (const std::int64_t layer : kept_layers) points.push_back({PointKind::pattern, layer});
+  if (points.empty()) return;
+  capture = trace(loaded.gpt, tokens, points);
+  for (const Point& point : points) patterns[point.layer] = capture.at(point).view()[0];
+}
+
+std::string AttendedText::label(std::int64_t position, int width) const {
+  return fit(visible(bytes[position]), width);
+}
+
+std::string AttendedText::described(std::int64_t position) const {
+  for (const TextWord& word : text_words(model, tokens)) {
+    if (position < word.begin || position >= word.end) continue;
+    if (word.end - word.begin == 1) return "“" + visible(word.text) + "”";
+    return fmt::format("{} (of “{}”)", label(position, 16), visible(word.text));
+  }
+  return label(position, 16);
+}
+
+AttendedSite AttendedText::site() const {
+  const Architecture& architecture = model.gpt.architecture();
+  return {attention_scope(architecture, only_site), attention_of(architecture, only_site), tokens};
+}
+
+HeadHabitStrength AttendedSite::habit(View<const float> pattern, std::int64_t layer) const {
+  return strongest_habit(head_statistics(pattern, attention.window(layer), tokens, scope));
+}
+
+std::string habit_text(const HeadHabitStrength& habit) {
+  if (habit.habit == HeadHabit::back) return fmt::format("{:.1f} back", habit.strength);
+  const std::string_view name =
+      habit.habit == HeadHabit::previous ? "prev" : habit_name(habit.habit);
+  return fmt::format("{} {}", name, percent(habit.strength));
+}
+
 AttendedPair::AttendedPair(const PairModel& loaded, PairTexts texts,
                            std::shared_ptr<Interventions> editor)
     : model(loaded),
@@ -43,6 +93,17 @@ AttendedPair::AttendedPair(const PairModel& loaded, PairTexts texts,
       target_bytes(model.token_bytes(PairSide::target, pass.texts().target)),
       source_words(model.words(PairSide::source, pass.texts().source)),
       target_words(model.words(PairSide::target, pass.texts().target)) {}
+
+AttendedSite AttendedPair::site(AttentionSite kind) const {
+  const Architecture& architecture = pass.architecture();
+  const Texts& texts = pass.texts();
+  const AttentionScope scope = attention_scope(architecture, kind);
+  std::span<const std::int32_t> tokens;
+  if (scope != AttentionScope::other_text) {
+    tokens = kind == encoder_site ? texts.source : texts.target;
+  }
+  return {scope, attention_of(architecture, kind), tokens};
+}
 
 std::vector<std::string> AttendedPair::query_names(AttentionSite kind, MapUnit unit) const {
   return kind == encoder_site ? unit_names(source_bytes, source_words, unit)

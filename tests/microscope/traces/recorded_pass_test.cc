@@ -6,6 +6,7 @@
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/explain/logit_lens.h"
+#include "microscope/families.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/activation_trace.h"
@@ -256,6 +257,44 @@ void expect_replayed(const Transformer& model, const Texts& texts, std::shared_p
     EXPECT_TRUE(testing::same_bits(shown.at(point), pass.computed(point))) << point_name(point);
   }
   EXPECT_TRUE(testing::same_bits(live.logits(), pass.logits()));
+}
+
+// Of a decoder of every family: one text, edited and not.
+TEST(RecordedPass, ReplaysPassesOverOneText) {
+  const Texts text{.source = {}, .target = testing::random_tokens(17, 61, 3)};
+  for (const testing::ToyFamily& family : testing::toy_families(32)) {
+    SCOPED_TRACE(family.name);
+    const Transformer model = testing::toy_gpt(family.stack);
+    expect_replayed(model, text, nullptr, Keep::every_block);
+    expect_replayed(model, text, nullptr, Keep::points);
+    for (const Point point : {Point{PointKind::residual_pre, 1}, Point{PointKind::neurons_post, 0},
+                              Point{PointKind::pattern, 1}}) {
+      const auto editor = std::make_shared<Interventions>(
+          model.specification(), std::vector<Intervention>{{point, {}, ScaleBy{0.5F}}});
+      expect_replayed(model, text, editor, Keep::every_block);
+    }
+  }
+}
+
+// Every sequence of a batch has the values that it has alone.
+TEST(RecordedPass, KeepsABatch) {
+  const Transformer model = testing::random_gpt(testing::small_config());
+  const std::vector<std::int32_t> tokens = testing::random_tokens(3 * 9, 61, 4);
+  const RecordedPass batch(model, {.source = {}, .target = tokens}, nullptr, {.sequences = 3});
+  EXPECT_EQ(batch.positions(), 9);
+  for (std::int64_t b = 0; b < 3; ++b) {
+    const auto begin = tokens.begin() + 9 * b;
+    const RecordedPass alone(model, {.source = {}, .target = {begin, begin + 9}});
+    for (const Point& point : all_points(model.architecture())) {
+      const Tensor<float> all = batch.computed(point), own = alone.computed(point);
+      EXPECT_LE(relative_error(all.view()[b].span(), own.view()[0].span()), 1e-6)
+          << point_name(point);
+    }
+  }
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] { RecordedPass(model, {.source = {}, .target = tokens}, nullptr, {.sequences = 4}); },
+      "27 tokens are not 4 sequences");
 }
 
 TEST_P(PairPassShapes, ReplaysWhatAProbeOfThePassSees) {

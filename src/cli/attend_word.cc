@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "cli/attend.h"
 #include "cli/output.h"
-#include "cli/pair_attend.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 
@@ -148,7 +148,8 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
 }
 
 void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen) {
-  const RecordedPass unedited(*pair.model.model, pair.pass.texts());
+  const RecordedPass unedited(*pair.model.model, pair.pass.texts(), nullptr,
+                              {.keep = Keep::one_block});
   print_pair_texts(pair, screen);
   print("\n" + screen.ink.title("What changes") + screen.ink.quiet("  " + summary) + "\n\n");
   Table table({{"", Align::right},

@@ -1,14 +1,76 @@
-#include "microscope/explain/composition.h"
+#include "microscope/explain/head_circuits.h"
 
+#include <Eigen/QR>
+#include <Eigen/SVD>
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
-#include "microscope/explain/head_weights.h"
 #include "model/input_checks.h"
 
 namespace heed {
+
+LayerHeads::LayerHeads(const Transformer& gpt, std::int64_t layer)
+    : attention_(gpt.specification().block.attention),
+      query_key_value_(gpt.parameters().block(layer).query_key_value.weight),
+      outputs_(Shape{gpt.specification().attention_width(), gpt.specification().channels}) {
+  const View<const float> projection = gpt.parameters().block(layer).projection.weight;  // (C, A)
+  const View<float> outputs = outputs_.view();
+  for (std::int64_t a = 0; a < outputs.extent(0); ++a) {
+    for (std::int64_t c = 0; c < outputs.extent(1); ++c) outputs(a, c) = projection(c, a);
+  }
+  if (!attention_.query_key_norm) return;
+  const BlockParameters& block = gpt.parameters().block(layer);
+  const std::int64_t keys_end = attention_.query_width() + attention_.key_value_width();
+  with_gains_ = Tensor<float>(query_key_value_.shape());
+  for (std::int64_t row = 0; row < query_key_value_.extent(0); ++row) {
+    const std::int64_t d = row % attention_.head_size;
+    const float gain = row < attention_.query_width() ? block.query_norm.gain(d)
+                       : row < keys_end               ? block.key_norm.gain(d)
+                                                      : 1.0F;
+    for (std::int64_t c = 0; c < query_key_value_.extent(1); ++c) {
+      with_gains_.view()(row, c) = gain * query_key_value_(row, c);
+    }
+  }
+  query_key_value_ = with_gains_;
+}
+
+View<const float> LayerHeads::all_queries() const {
+  return query_key_value_.slice(0, 0, attention_.query_width());
+}
+
+View<const float> LayerHeads::all_keys() const {
+  const std::int64_t begin = attention_.query_width();
+  return query_key_value_.slice(0, begin, begin + attention_.key_value_width());
+}
+
+View<const float> LayerHeads::all_values() const {
+  const std::int64_t end = attention_.projected_width();
+  return query_key_value_.slice(0, end - attention_.key_value_width(), end);
+}
+
+View<const float> LayerHeads::head_rows(View<const float> rows, std::int64_t head) const {
+  const std::int64_t size = attention_.head_size;
+  return rows.slice(0, head * size, (head + 1) * size);
+}
+
+View<const float> LayerHeads::query(std::int64_t head) const {
+  return head_rows(all_queries(), head);
+}
+
+View<const float> LayerHeads::key(std::int64_t head) const {
+  return head_rows(all_keys(), head / attention_.group_size());
+}
+
+View<const float> LayerHeads::value(std::int64_t head) const {
+  return head_rows(all_values(), head / attention_.group_size());
+}
+
+View<const float> LayerHeads::output(std::int64_t head) const { return head_rows(outputs_, head); }
+
 namespace {
 
 // x·yᵀ of rows x (M, C) and y (N, C): (M, N).
@@ -135,6 +197,69 @@ Tensor<float> composition_scores(const Transformer& gpt, CompositionKind kind) {
     }
   }
   return scores;
+}
+
+namespace {
+
+// Rows (D, C) as a matrix (C, D).
+Eigen::MatrixXd columns_of(View<const float> rows) {
+  Eigen::MatrixXd matrix(rows.extent(1), rows.extent(0));
+  for (std::int64_t d = 0; d < rows.extent(0); ++d) {
+    for (std::int64_t c = 0; c < rows.extent(1); ++c) matrix(c, d) = rows(d, c);
+  }
+  return matrix;
+}
+
+// matrix (C, D) = basis (C, K) · triangle (K, D), K the smaller of C and D.
+struct Factored {
+  Eigen::MatrixXd basis;
+  Eigen::MatrixXd triangle;
+};
+
+Factored factor(const Eigen::MatrixXd& matrix) {
+  const Eigen::Index rank = std::min(matrix.rows(), matrix.cols());
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(matrix);
+  return {qr.householderQ() * Eigen::MatrixXd::Identity(matrix.rows(), rank),
+          qr.matrixQR().topRows(rank).template triangularView<Eigen::Upper>()};
+}
+
+Tensor<float> rows_of(const Eigen::MatrixXd& columns) {
+  Tensor<float> rows(Shape{columns.cols(), columns.rows()});
+  for (Eigen::Index i = 0; i < columns.cols(); ++i) {
+    for (Eigen::Index c = 0; c < columns.rows(); ++c) {
+      rows.view()(i, c) = static_cast<float>(columns(c, i));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+SingularVectors singular_vectors(const Transformer& gpt, HeadCircuit circuit, std::int64_t layer,
+                                 std::int64_t head) {
+  require_sums_to_logits(gpt.specification(), "circuits of heads");
+  const StackSpecification& config = gpt.specification();
+  checked_layer(layer, config);
+  checked_head(head, config);
+  const LayerHeads heads(gpt, layer);
+  const bool asks = circuit == HeadCircuit::query_key;
+  const Factored left = factor(columns_of(asks ? heads.query(head) : heads.value(head)));
+  const Factored right = factor(columns_of(asks ? heads.key(head) : heads.output(head)));
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(left.triangle * right.triangle.transpose(),
+                                              Eigen::ComputeThinU | Eigen::ComputeThinV);
+  Eigen::MatrixXd left_vectors = left.basis * svd.matrixU();
+  Eigen::MatrixXd right_vectors = right.basis * svd.matrixV();
+  for (Eigen::Index i = 0; i < left_vectors.cols(); ++i) {
+    Eigen::Index largest = 0;
+    left_vectors.col(i).cwiseAbs().maxCoeff(&largest);
+    if (left_vectors(largest, i) >= 0) continue;
+    left_vectors.col(i) *= -1;
+    right_vectors.col(i) *= -1;
+  }
+  const Eigen::VectorXd& values = svd.singularValues();
+  return {.values = {values.data(), values.data() + values.size()},
+          .left = rows_of(left_vectors),
+          .right = rows_of(right_vectors)};
 }
 
 }  // namespace heed

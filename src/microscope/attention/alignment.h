@@ -1,5 +1,4 @@
-// Summary statistics of the heads of an encoder-decoder on a pair of texts, and how well a head
-// aligns the words of two texts.
+// How well a head of cross-attention aligns the words of two texts.
 #pragma once
 
 #include <cstdint>
@@ -8,41 +7,11 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "microscope/attention/head_statistics.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/attention/text_words.h"
 #include "scoring/alignment_error.h"
 
 namespace heed {
-
-// Means over all queries that see more than one key.
-struct PairHeadStatistics {
-  AttentionSite kind = encoder_site;
-  std::int64_t layer = 0;
-  std::int64_t head = 0;
-  double entropy = 0;   // of a row, in nats
-  double evenness = 0;  // entropy / that of uniform attention to what the row sees: 1 is uniform
-  double largest = 0;   // the largest weight of a row
-  double first = 0;     // weight on the first key
-  double last = 0;      // on the last key that the row sees; the end of the source, across texts
-  // Within one text, else 0: weight on the query's own token, on its neighbours, and the mean
-  // distance of the key in tokens, whatever its direction.
-  double self = 0;
-  double previous = 0;
-  double next = 0;
-  double distance = 0;
-};
-
-// Of a pattern (queries, keys).
-PairHeadStatistics pair_head_statistics(View<const float> pattern, AttentionSite kind);
-
-// By the rule of heads of one text. Across texts only the first and the last key are named.
-HeadHabitStrength strongest_habit(const PairHeadStatistics& statistics);
-
-// Of every head of a kind, layer by layer. Throws Error{interrupted} when stopped.
-std::vector<PairHeadStatistics> pair_statistics(const RecordedPass& pass,
-                                                RecordedAttention& attention, AttentionSite kind,
-                                                StopFlag stop = nullptr);
 
 // The words of a pair; those of the target as the decoder reads them.
 struct PairWords {
