@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-using Part = AttributionTerm::Part;
+using TermPart = AttributionTerm::Part;
 
 // Turns every write to the stream into terms while the pass runs, without storing activations.
 class AttributionProbe final : public Probe {
@@ -46,8 +46,8 @@ class AttributionProbe final : public Probe {
 
   void observe(const Point& point, View<const float> values) override {
     switch (point.kind) {
-      case PointKind::embedding: return write({Part::embedding}, stream_row(values));
-      case PointKind::position: return write({Part::position}, stream_row(values));
+      case PointKind::embedding: return write({TermPart::embedding}, stream_row(values));
+      case PointKind::position: return write({TermPart::position}, stream_row(values));
       case PointKind::residual_pre:
         // resid_pre of a block is resid_post of the previous block, in the same memory.
         return reach(point.layer > 0 && edits({PointKind::residual_post, point.layer - 1})
@@ -71,11 +71,11 @@ class AttributionProbe final : public Probe {
           return complete(edits(point) ? point : Point{PointKind::head_results, point.layer},
                           stream_row(values));
         }
-        return write({Part::attention, point.layer}, stream_row(values));
+        return write({TermPart::attention, point.layer}, stream_row(values));
       case PointKind::neurons_post: return add_neurons(point.layer, values[0][position_]);
       case PointKind::feed_forward_out:
         if (by_neuron()) return complete(point, stream_row(values));
-        return write({Part::feed_forward, point.layer}, stream_row(values));
+        return write({TermPart::feed_forward, point.layer}, stream_row(values));
       case PointKind::residual_mid: return reach(point, stream_row(values));
       case PointKind::residual_post: return reach(point, stream_row(values));
       case PointKind::final_scale: scale_ = values(0, position_, 0); return;
@@ -93,13 +93,13 @@ class AttributionProbe final : public Probe {
     const PointKind edited = edits({PointKind::unembedding_in}) ? PointKind::unembedding_in
                                                                 : PointKind::final_normalized;
     if (edits({edited})) {
-      terms_.push_back({.part = Part::edit, .value = rest, .point = edited});
+      terms_.push_back({.part = TermPart::edit, .value = rest, .point = edited});
     } else {
       rounding_ += rest;
     }
-    terms_.push_back({.part = Part::bias, .value = bias_ / scale_ + direction_.constant});
+    terms_.push_back({.part = TermPart::bias, .value = bias_ / scale_ + direction_.constant});
     if (gpt_.parameters().prepared_format() != kernels::WeightFormat::f32) {
-      terms_.push_back({.part = Part::rounding, .value = rounding_});
+      terms_.push_back({.part = TermPart::rounding, .value = rounding_});
     }
     return std::move(terms_);
   }
@@ -141,7 +141,7 @@ class AttributionProbe final : public Probe {
   void explain(const Point& point, double rest) {
     if (edits(point)) {
       terms_.push_back(
-          {.part = Part::edit, .layer = point.layer, .value = rest, .point = point.kind});
+          {.part = TermPart::edit, .layer = point.layer, .value = rest, .point = point.kind});
     } else {
       rounding_ += rest;
     }
@@ -187,7 +187,7 @@ class AttributionProbe final : public Probe {
       }
       double value = 0;
       for (std::int64_t d = 0; d < head_size; ++d) value += of_head[d] * mixed(head, d);
-      add_part({.part = Part::head, .layer = layer, .index = head, .value = value});
+      add_part({.part = TermPart::head, .layer = layer, .index = head, .value = value});
     }
     add_bias(projection.bias);
   }
@@ -198,7 +198,7 @@ class AttributionProbe final : public Probe {
       const std::span<const float> value = mixture_.value(s, head);
       double carried = 0;
       for (std::size_t d = 0; d < read.size(); ++d) carried += read[d] * value[d];
-      add_part({.part = Part::head,
+      add_part({.part = TermPart::head,
                 .layer = layer,
                 .index = head,
                 .source = s,
@@ -219,7 +219,7 @@ class AttributionProbe final : public Probe {
     const LinearWeights& down = gpt_.parameters().block(layer).down;
     const std::vector<double> read = through(down);
     for (std::int64_t neuron = 0; neuron < neurons.extent(0); ++neuron) {
-      add_part({.part = Part::neuron,
+      add_part({.part = TermPart::neuron,
                 .layer = layer,
                 .index = neuron,
                 .value = read[neuron] * neurons(neuron)});
@@ -253,17 +253,17 @@ double model_logit(const Transformer& gpt, View<const float> final_norm_row,
 
 std::string AttributionTerm::name() const {
   switch (part) {
-    case Part::embedding: return "embed";
-    case Part::position: return "pos_embed";
-    case Part::attention: return fmt::format("{}_attn_out", layer);
-    case Part::head:
+    case TermPart::embedding: return "embed";
+    case TermPart::position: return "pos_embed";
+    case TermPart::attention: return fmt::format("{}_attn_out", layer);
+    case TermPart::head:
       return source < 0 ? fmt::format("L{}H{}", layer, index)
                         : fmt::format("L{}H{}<{}", layer, index, source);
-    case Part::feed_forward: return fmt::format("{}_mlp_out", layer);
-    case Part::neuron: return fmt::format("L{}N{}", layer, index);
-    case Part::edit: return edit_label({point, layer});
-    case Part::bias: return "bias";
-    case Part::rounding: return "rounding";
+    case TermPart::feed_forward: return fmt::format("{}_mlp_out", layer);
+    case TermPart::neuron: return fmt::format("L{}N{}", layer, index);
+    case TermPart::edit: return edit_label({point, layer});
+    case TermPart::bias: return "bias";
+    case TermPart::rounding: return "rounding";
   }
   return "unknown";
 }
