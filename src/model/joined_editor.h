@@ -28,7 +28,7 @@ class JoinedEditor : public Editor {
   // In the reverse order.
   void edit_gradient(const Point& point, View<float> gradient) override;
   bool includes(const Editor& editor) const override {
-    return first_.includes(editor) || second_.includes(editor);
+    return &editor == this || first_.includes(editor) || second_.includes(editor);
   }
 
  private:
