@@ -177,7 +177,8 @@ class Translator(Hooked):
               kind: str = "cross") -> Dict[str, np.ndarray]:
         """Statistics of every head of the "encoder", the "decoder" or the "cross" attention, each
         (L, H), as :func:`heed.heads`. Those that the kind has not are zero."""
-        return _heed.pair_head_statistics(self._handle, *self._pair(source, target), kind)
+        read, written = self._pair(source, target)
+        return _heed.pair_head_statistics(self._handle, read, written, kind)
 
     def lens(self, source: Text, target: Optional[Text] = None, top: int = 5) -> LensTable:
         """The logit lens on the decoder: what the stream before every layer would predict after

@@ -221,6 +221,10 @@ void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
                  options.top, [&](const RankedHead& head) {
                    return pattern_json(pair.attention.pattern(head.site, head.layer, head.head));
                  });
+  if (options.interventions.any()) {
+    const RecordedPass unedited(*pair.model.model, tokens, nullptr, {.keep = Keep::one_block});
+    document["effect"] = pair_effects_json(pair.model, pair_effects(unedited, pair.pass));
+  }
   print_json(document);
 }
 

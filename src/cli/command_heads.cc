@@ -66,7 +66,8 @@ std::string statistic_names() {
 }
 
 std::string statistics_footer() {
-  std::string text = "Statistics, as means over all queries that see more than one token:\n";
+  std::string text =
+      "Statistics, as means over all queries but the first, which sees itself alone:\n";
   for (const HeadStatistic& statistic : head_statistics_table()) {
     text += fmt::format("  {:<10} {}\n", statistic.name, statistic.meaning);
   }
@@ -74,10 +75,11 @@ std::string statistics_footer() {
 }
 
 // What a cell of the map is.
-std::string meaning_of(const HeadsOptions& options) {
+std::string meaning_of(const HeadsOptions& options, AttentionScope scope) {
   const HeadStatistic* by = find_head_statistic(options.sort);
   if (by != nullptr) {
-    return fmt::format("{}; the mean over all queries that see more than one token", by->meaning);
+    return fmt::format("{}; the mean over all queries{}", by->meaning,
+                       scope == AttentionScope::past ? " but the first" : "");
   }
   return fmt::format("how well the head fits the {} pattern ({})", options.detect, options.measure);
 }
@@ -258,7 +260,8 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
   const std::string legend =
-      fmt::format("{}: {}. Layers down, heads across.", options.sort, meaning_of(options));
+      fmt::format("{}: {}. Layers down, heads across.", options.sort,
+                  meaning_of(options, attention_scope(model.gpt.architecture(), only_site)));
   for (const std::string& line : wrap(legend, screen.width() - 2)) {
     print(screen.ink.quiet("  " + line) + "\n");
   }
@@ -314,20 +317,23 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   }
   if (!options.detect.empty()) arrays.emplace_back("detected", array_of("detected"));
   const Tensor<float> shown = array_of(options.sort);
-  Result result{.text = {.title = "Attention heads: " + options.sort,
-                         .caption = figure_caption(model, scanned.text.tokens,
-                                                   options.interventions.summary()) +
-                                    fmt::format(" Each cell: {}; {} tokens.", meaning_of(options),
-                                                scanned.text.tokens.size())},
-                .draw = [&](const FigureText& text) {
-                  return draw_heat_map({.values = shown.view(),
-                                        .row_labels = numbered("L", config.layers),
-                                        .column_labels = numbered("H", config.heads()),
-                                        .row_axis = "layer",
-                                        .column_axis = "head",
-                                        .value_name = options.sort},
-                                       text);
-                }};
+  Result result{
+      .text = {.title = "Attention heads: " + options.sort,
+               .caption =
+                   figure_caption(model, scanned.text.tokens, options.interventions.summary()) +
+                   fmt::format(
+                       " Each cell: {}; {} tokens.",
+                       meaning_of(options, attention_scope(model.gpt.architecture(), only_site)),
+                       scanned.text.tokens.size())},
+      .draw = [&](const FigureText& text) {
+        return draw_heat_map({.values = shown.view(),
+                              .row_labels = numbered("L", config.layers),
+                              .column_labels = numbered("H", config.heads()),
+                              .row_axis = "layer",
+                              .column_axis = "head",
+                              .value_name = options.sort},
+                             text);
+      }};
   for (const auto& [name, values] : arrays) result.arrays.push_back({name, values.view()});
   write_result(options.out, result);
 }

@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::int64_t width = 16, text_context = 12;
 
-Architecture toy(PositionKind positions) {
+Architecture toy(PositionKind kind) {
   StackSpecification stack = make_gpt_config(2, 2, width, text_context, 40);
   stack.initial_deviation = 0.4F;  // patterns far from uniform
-  stack.block.attention.positions = positions;
+  stack.block.attention.positions = kind;
   return {.stacks = {stack}};
 }
 
-Transformer initialised(PositionKind positions) {
-  Transformer model(toy(positions));
+Transformer initialised(PositionKind kind) {
+  Transformer model(toy(kind));
   model.parameters().initialize(5);
   return model;
 }
@@ -71,10 +71,10 @@ TEST(Sequences, SayWhichRowsAndPositionsTheyHave) {
   EXPECT_EQ(ragged.view_positions(), 11);
   EXPECT_EQ(ragged.positions_end(), 6);
   EXPECT_FALSE(ragged.attend_together());
-  const std::vector<std::int64_t> positions{0, 1, 2, 3, 0, 0, 1, 2, 3, 4, 5};
-  EXPECT_EQ(ragged.row_positions(), positions);
+  const std::vector<std::int64_t> expected{0, 1, 2, 3, 0, 0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(ragged.row_positions(), expected);
   for (std::int64_t row = 0; row < 11; ++row) {
-    EXPECT_EQ(ragged.position_of_row(row), positions[static_cast<std::size_t>(row)]);
+    EXPECT_EQ(ragged.position_of_row(row), expected[static_cast<std::size_t>(row)]);
   }
 
   const std::int64_t firsts[] = {4, 1};
@@ -102,8 +102,8 @@ TEST(Sequences, SayWhichRowsAndPositionsTheyHave) {
 }
 
 TEST(Sequences, OfAnyLengthsAreWhatTheyAreAloneToTheBit) {
-  for (const PositionKind positions : {PositionKind::learned, PositionKind::rotary}) {
-    const Transformer model = initialised(positions);
+  for (const PositionKind kind : {PositionKind::learned, PositionKind::rotary}) {
+    const Transformer model = initialised(kind);
     const Tensor<float> together =
         end_of(model, some_text, {.sequences = Sequences::of_lengths(text_starts)});
     EXPECT_TRUE(testing::same_bits(together, end_of_each(model, nullptr)));
@@ -178,14 +178,12 @@ TEST(Sequences, GoOnFromCachesOfTheirOwnAsFromTheWholeText) {
       model.forward({last.data(), {2, 1}}, {.sequences = Sequences::next_of(list), .editor = edit},
                     activations);
       // What keys and values lose: 2⁻⁹ of a number in bf16, 1/254 of the largest in int8.
-      const double tolerance = type == CacheType::f32    ? 1e-5
-                               : type == CacheType::bf16 ? 1e-2
-                                                         : 2e-2;
+      const double loss = type == CacheType::f32 ? 1e-5 : type == CacheType::bf16 ? 1e-2 : 2e-2;
       EXPECT_LE(testing::relative_error(activations.final_norm()[0].span(), whole.view()[3].span()),
-                tolerance);
+                loss);
       EXPECT_LE(
           testing::relative_error(activations.final_norm()[1].span(), whole.view()[10].span()),
-          tolerance);
+          loss);
     }
   }
 }

@@ -124,9 +124,9 @@ TEST_F(ExplorerTwoTexts, AnswersAreAsTheDocumentSays) {
       {"kind":"scale","point":"decoder.L0.mlp","factor":0.5,"positions":"1-"},
       {"kind":"cut","point":"cross","edges":[[1,2]],"renormalise":true},
       {"kind":"cut_words","point":"decoder.L1","target":2,"source":1},
-      {"kind":"mean","point":"encoder.L1.mlp","from":"p1"},
-      {"kind":"steer","point":"cross.L0H1","factor":0.5,"toward":"p1"},
-      {"kind":"freeze","point":"cross.L0","from":"p1"},
+      {"kind":"mean","point":"encoder.L1.mlp","from":"t1"},
+      {"kind":"steer","point":"cross.L0H1","factor":0.5,"toward":"t1"},
+      {"kind":"freeze","point":"cross.L0","from":"t1"},
       {"kind":"mask","point":"decoder.L0H1","mask":"none"},
       {"kind":"mask_future","point":"encoder"}])");
   const std::string plain = make(texts()), pair = make(body);

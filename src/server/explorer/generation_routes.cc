@@ -40,14 +40,17 @@ class Writing {
     interventions_ = requested_list(list);
     take(interventions_.bytes());
     const Texts texts{.target = tokens_};
-    editor_ = read_interventions(
-        list, {.model = model.gpt,
-               .texts = texts,
-               .recorded = [&](const std::string& id) { return recorded_text(state.traces, id); },
-               .words = words_of(model),
-               .positions = config.context,
-               .take_memory = take,
-               .stop = stop});
+    editor_ = read_interventions(list, {.model = model.gpt,
+                                        .texts = texts,
+                                        .recorded =
+                                            [&](const std::string& id) {
+                                              return recorded_text(state.traces, id,
+                                                                   model.gpt.architecture());
+                                            },
+                                        .words = words_of(model),
+                                        .positions = config.context,
+                                        .take_memory = take,
+                                        .stop = stop});
     session_.emplace(model.gpt, length);
     generation_.emplace(*session_, model.tokenizer.get(),
                         GenerateOptions{.max_new_tokens = length - std::ssize(tokens_),

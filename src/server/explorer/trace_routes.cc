@@ -123,7 +123,10 @@ TraceStore::NewTrace read_trace(TraceState& state, const Request& request) {
     wanted.editor = read_interventions(
         list, {.model = wanted.source.transformer(),
                .texts = wanted.texts,
-               .recorded = [&](const std::string& id) { return recorded_text(state.traces, id); },
+               .recorded =
+                   [&](const std::string& id) {
+                     return recorded_text(state.traces, id, wanted.source.architecture());
+                   },
                .words = wanted.source.is_translator() ? words_of(*wanted.source.translator)
                                                       : words_of(*wanted.source.model),
                .take_memory = take,

@@ -205,8 +205,22 @@ std::int64_t TraceStore::bytes() const {
   return budget_.held() - spare_.memory.bytes() + maps;
 }
 
-RecordedText recorded_text(TraceStore& store, const std::string& id) {
-  const RecordedPass& pass = *store.use(id).pass;
+namespace {
+
+bool have_one_shape(const StackSpecification& a, const StackSpecification& b) {
+  return a.layers == b.layers && a.heads() == b.heads() && a.channels == b.channels &&
+         a.head_size() == b.head_size() && a.feed_forward() == b.feed_forward();
+}
+
+}  // namespace
+
+RecordedText recorded_text(TraceStore& store, const std::string& id, const Architecture& model) {
+  const StoredTrace& trace = model.is_encoder_decoder()
+                                 ? store.use_of_two_texts(id, "values are taken")
+                                 : store.use_of_one_text(id, "values are taken");
+  require(std::ranges::equal(trace.architecture().stacks, model.stacks, have_one_shape),
+          ErrorCode::invalid_argument, "trace {} is of a model with a different shape", trace.id);
+  const RecordedPass& pass = *trace.pass;
   return {TextLengths::of(pass.texts()), [&pass](Probe& probe) { pass.replay(probe); }};
 }
 

@@ -126,8 +126,10 @@ class TraceStore {
   std::int64_t made_ = 0;
 };
 
-// As interventions take it; the trace is marked as used. Throws Error{not_found}.
-RecordedText recorded_text(TraceStore& store, const std::string& id);
+// As interventions in passes of `model` take it; the trace is marked as used. Throws
+// Error{not_found}, Error{unsupported} for a trace of as many texts as the model does not read, and
+// Error{invalid_argument} for one of a model of another shape.
+RecordedText recorded_text(TraceStore& store, const std::string& id, const Architecture& model);
 
 // {"id", "tokens" and "words", or "source" and "target" with them, "sites", "bytes", "seconds",
 //  "interventions", …}

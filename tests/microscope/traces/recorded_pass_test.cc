@@ -276,6 +276,22 @@ TEST(RecordedPass, ReplaysPassesOverOneText) {
   }
 }
 
+// Two editors of a model are one that both the model and the pass know.
+TEST(RecordedPass, AppliesTheEditorsOfAModelOnce) {
+  const Transformer plain = testing::random_gpt(testing::small_config());
+  const auto scale = [&](std::int64_t layer) {
+    return std::make_shared<Interventions>(
+        plain.specification(),
+        std::vector<Intervention>{{{PointKind::residual_pre, layer}, {}, ScaleBy{0.5F}}});
+  };
+  const Transformer model = plain.with_editor(scale(0)).with_editor(scale(1));
+  const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 4);
+  const StackActivations activations(model.specification(), 1, 9, Keep::one_block);
+  model.forward({tokens.data(), {1, 9}}, {.positions = 9}, activations);
+  const RecordedPass pass(model, {.source = {}, .target = tokens});
+  EXPECT_EQ(relative_error(pass.final_rows().span(), activations.unembedding_in().span()), 0);
+}
+
 // Every sequence of a batch has the values that it has alone.
 TEST(RecordedPass, KeepsABatch) {
   const Transformer model = testing::random_gpt(testing::small_config());
