@@ -287,7 +287,7 @@ TEST(RecordedPass, AppliesTheEditorsOfAModelOnce) {
   const Transformer model = plain.with_editor(scale(0)).with_editor(scale(1));
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 4);
   const StackActivations activations(model.specification(), 1, 9, Keep::one_block);
-  model.forward({tokens.data(), {1, 9}}, {.positions = 9}, activations);
+  model.forward({tokens.data(), {1, 9}}, {.sequences = {1, 9}}, activations);
   const RecordedPass pass(model, {.source = {}, .target = tokens});
   EXPECT_EQ(relative_error(pass.final_rows().span(), activations.unembedding_in().span()), 0);
 }
