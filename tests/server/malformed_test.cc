@@ -211,7 +211,7 @@ TEST(Malformed, TenThousandLeaveNothingBehind) {
     client.send(request.bytes);
     client.receive_all();
   }
-  send_malformed(server, requests / 10, 4);  // from several threads, which keep memory of their own
+  send_malformed(server, requests / 2, 4);  // from several threads, which keep memory of their own
   EXPECT_EQ(server.get("/health")["status"], "ok");
   // Until threads that have nothing to do are gone, and free memory with them.
   std::this_thread::sleep_for(4 * ConnectionThreads::idle_time);
