@@ -205,7 +205,7 @@ void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
   if (options.head) {
     const AttentionSite kind = site_of_head(options, pair.pass.architecture());
     const Tensor<float> pattern = pair.attention.pattern(kind, *options.layer, *options.head);
-    document["kind"] = site_name(kind);
+    document["site"] = site_name(kind);
     document["layer"] = *options.layer;
     document["head"] = *options.head;
     document["unit"] = options.words ? "words" : "tokens";

@@ -79,7 +79,7 @@ translating('a word of the target: weights are those of the API and of heed atte
   if (!process.env.HEED_ADDRESS || directory) {
     const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
     const told = JSON.parse(execFileSync(binary, ['attend', ...(directory ? ['-m', directory] : []), source, '--target', target, '--json'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 }));
-    const { pattern } = told.heads.find((one) => one.kind === 'cross' && one.layer === 1 && one.head === 0);
+    const { pattern } = told.heads.find((one) => one.site === 'cross' && one.layer === 1 && one.head === 0);
     const rows = pattern.slice(begin - 1, end - 1);
     const weights = meta.source.words.map((word) => rows.reduce((sum, row) => sum + row.slice(word.begin, word.end).reduce((a, b) => a + b, 0), 0) / rows.length);
     await assertListed(page, 'Its query into the source', meta.source.words, weights);
