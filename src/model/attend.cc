@@ -62,6 +62,9 @@ View<T> log_sums_of(const Sequences& sequences, const SequenceGroup& group, View
 template <class T>
 class ShortList {
  public:
+  void reserve(std::size_t count) {
+    if (count > 1) more_.reserve(count);
+  }
   void push_back(T element) {
     if (!first_ && more_.empty()) {
       first_ = std::move(element);
@@ -86,6 +89,9 @@ class AttendedMemory {
   AttendedMemory(const LayerPass& at, AttentionKind kind)
       : pass_(at.pass), layer_(at.layer), is_self_(kind == AttentionKind::self) {
     const Sequences& sequences = pass_.sequences;
+    if (!sequences.attend_together()) {
+      groups_.reserve(static_cast<std::size_t>(sequences.count()));
+    }
     for (std::int64_t begin = 0, end = 0; begin < sequences.count(); begin = end) {
       end = is_self_ && sequences.attend_together() ? sequences.count() : begin + 1;
       while (end < sequences.count() && shares_source_with_previous(end)) ++end;
@@ -167,6 +173,7 @@ ShortList<SequenceAttention> attention_of(const LayerPass& at, const AttendedMem
                                           const kernels::AttentionInput<float>& input,
                                           View<float> mixed, View<float> log_sum_exp) {
   ShortList<SequenceAttention> sequences;
+  sequences.reserve(memory.groups().size());
   for (const SequenceGroup& group : memory.groups()) {
     SequenceAttention own = memory.attention(group, input);
     own.out = rows_of(at.pass.sequences, group, mixed);
@@ -274,6 +281,7 @@ void attend_backward(const LayerPass& at, AttentionKind kind,
           "backward of cross-attention in which sequences share a source: expected one each");
   const AttendedMemory memory(at, kind);
   ShortList<kernels::SequenceAttentionBackward> list;
+  list.reserve(memory.groups().size());
   for (const SequenceGroup& group : memory.groups()) {
     list.push_back({.input = memory.attention(group, input).input,
                     .out = rows_of(pass.sequences, group, mixed),
