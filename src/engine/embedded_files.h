@@ -25,6 +25,7 @@ struct EmbeddedModel {
   std::span<const std::byte> weights;  // model.safetensors
   std::string_view tokenizer;          // tokenizer.json
   std::string_view examples;           // examples.json, what measures claims about the model
+  std::string_view reading;            // reading.json, what the model has read
 };
 
 // Absent in builds without models/starter.

@@ -14,6 +14,7 @@
 #include "formats/format.h"
 #include "formats/model_files.h"
 #include "model/parameter_count.h"
+#include "tokenizer/reading.h"
 
 namespace heed {
 namespace {
@@ -81,7 +82,7 @@ KnownModel embedded(std::string_view name, const EmbeddedModel& files) {
       architecture_from_json(parse_config(files.config, source), source);
   return {.name = std::string(name),
           .title = std::string(name),
-          .about = {},
+          .about = parse_reading(files.reading, std::string(name) + ": " + reading_file_name).title,
           .origin = ModelOrigin::embedded,
           .parameters = count_parameters(architecture.decoder()).total,
           .bytes = static_cast<std::int64_t>(files.weights.size())};
@@ -95,6 +96,7 @@ void describe_pulled(KnownModel& model, const fs::path& directory) {
   try {
     const Architecture architecture = read_architecture(directory);
     model.parameters = count_parameters(architecture.decoder()).total;
+    if (const auto reading = find_reading(directory)) model.about = reading->title;
   } catch (const std::exception& error) {
     model.damage = error.what();
   }

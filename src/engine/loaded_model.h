@@ -13,9 +13,12 @@
 #include "model/architecture.h"
 #include "model/cache.h"
 #include "model/transformer.h"
+#include "tokenizer/reading.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
+
+struct EmbeddedModel;
 
 struct LoadedModel {
   std::string name;  // for people: of the run or directory, never a path; see model_name()
@@ -25,8 +28,9 @@ struct LoadedModel {
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
 
   std::filesystem::path directory{};  // of its files; empty: the built-in one, or made in memory
-  std::vector<std::int32_t> named_end_tokens{};  // see engine/special_tokens.h
-  std::int64_t named_beginning = -1;             // `bos_token_id`; −1: none
+  std::vector<std::int32_t> named_end_tokens{};    // see engine/special_tokens.h
+  std::int64_t named_beginning = -1;               // `bos_token_id`; −1: none
+  std::shared_ptr<const ReadingRecord> reading{};  // what it has read; null: nothing is known
 
   bool is_starter() const { return embedded_name == "starter"; }
 
@@ -55,6 +59,10 @@ struct LoadedModel {
   // empty.
   std::vector<std::string> text_pieces(std::span<const std::int32_t> ids) const;
 };
+
+// What a model of a directory, or an embedded one, has read; null where nothing is known.
+std::shared_ptr<const ReadingRecord> reading_of(const std::filesystem::path& directory);
+std::shared_ptr<const ReadingRecord> reading_of(const EmbeddedModel& files);
 
 // A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
 // run (its last checkpoint), a built-in name, "starter" or "english" (write ./starter for a

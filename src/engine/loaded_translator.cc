@@ -33,7 +33,8 @@ LoadedTranslator built_in_translator() {
           .model = load_transformer(StacksWanted::two, ModelBytes{"the built-in translator",
                                                                   files.config, files.weights}),
           .tokenizers = {tokenizer, tokenizer},
-          .is_embedded = true};
+          .is_embedded = true,
+          .reading = reading_of(files)};
 }
 
 [[noreturn]] void fail_without_encoder(const std::string& name) {
@@ -53,7 +54,8 @@ LoadedTranslator translator_in(const std::string& name_or_path, TokenizerNeed ne
   return {
       .name = model_name(name_or_path),
       .model = load_transformer(StacksWanted::two, path),
-      .tokenizers = leaves_out ? TranslationTokenizers{} : load_translation_tokenizers(directory)};
+      .tokenizers = leaves_out ? TranslationTokenizers{} : load_translation_tokenizers(directory),
+      .reading = reading_of(directory)};
 }
 
 constexpr std::array<std::string_view, 3> treatment_names{"refuse", "crop", "split"};

@@ -74,6 +74,7 @@ OrderedJson explored_json(const State& state, const KnownModel* known) {
     shown = *known;
   } else {
     shown.parameters = count_parameters(model.gpt.specification()).total;
+    if (model.reading != nullptr) shown.about = model.reading->title;
     shown.bytes = shown.parameters * std::int64_t{sizeof(float)};
   }
   shown.name = state.context.name;

@@ -6,6 +6,7 @@
 #include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "model/parameter_count.h"
 
@@ -122,6 +123,7 @@ OrderedJson translator_json(const LoadedTranslator& translator) {
           {"encoder", dimensions_json(architecture.encoder())},
           {"decoder", dimensions_json(architecture.decoder())},
           {"languages", languages},
+          {"read", read_json(translator.reading)},
           {"architecture",
            {{"encoder", architecture_json(architecture.encoder())},
             {"decoder", architecture_json(architecture.decoder())}}},

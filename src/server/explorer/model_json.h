@@ -12,7 +12,8 @@ namespace heed::server {
 //  "parameters"}
 OrderedJson dimensions_json(const StackSpecification& config);
 
-// {"name", "embedded", "parameters", "encoder", "decoder", "languages", "architecture", "examples"}
+// {"name", "embedded", "parameters", "encoder", "decoder", "languages", "read",
+//  "architecture", "examples"}
 OrderedJson translator_json(const LoadedTranslator& translator);
 
 // The examples for a model: for the starter model those that were measured with it

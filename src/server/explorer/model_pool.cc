@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/known_models.h"
 #include "engine/pull.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/token_json.h"
 #include "formats/model_files.h"
 #include "model/parameter_count.h"
@@ -44,6 +45,13 @@ OrderedJson ChosenModel::tokens_json(PairSide side, std::span<const std::int32_t
 
 std::vector<TextWord> ChosenModel::units(PairSide side, std::span<const std::int32_t> ids) const {
   return is_translator() ? translator->words(side, ids) : text_units(*model, ids);
+}
+
+OrderedJson ChosenModel::unread_json(PairSide side, std::span<const std::int32_t> ids) const {
+  if (!is_translator()) return heed::unread_json(unread_in(*model, ids));
+  return heed::unread_json(unread_in(*translator, side, ids), side == PairSide::source
+                                                                  ? UnreadFor::translation
+                                                                  : UnreadFor::prediction);
 }
 
 ModelPool::ModelPool(PoolOf of)

@@ -41,6 +41,11 @@ struct ChosenModel {
   std::string token_bytes(PairSide side, std::int32_t id) const;
   OrderedJson token_json(PairSide side, std::int32_t id) const;
   OrderedJson tokens_json(PairSide side, std::span<const std::int32_t> ids) const;
+  // What the model has read, and the words of a text that it has not (engine/views/reading_json.h).
+  const std::shared_ptr<const ReadingRecord>& reading() const {
+    return is_translator() ? translator->reading : model->reading;
+  }
+  OrderedJson unread_json(PairSide side, std::span<const std::int32_t> ids) const;
   // A text's words and the tokens between them.
   std::vector<TextWord> units(PairSide side, std::span<const std::int32_t> ids) const;
 };

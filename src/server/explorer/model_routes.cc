@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "heed/version.h"
@@ -42,6 +43,7 @@ Reply describe_model(State& state, const Request& request) {
        {"architecture", architecture_json(config)},
        {"dtype", kernels::weight_format_name(model.gpt.parameters().prepared_format())},
        {"has_tokenizer", model.tokenizer != nullptr},
+       {"read", read_json(model.reading)},
        {"examples", examples_json(model)},
        {"limits",
         {{"prompt_tokens", most_prompt_tokens(state, model)},
@@ -55,12 +57,14 @@ Reply tokenize(State& state, const Request& request) {
   fields.expect_only({"text", "model"});
   const ChosenModel chosen = state.pool.named(fields.string("model").value_or(""));
   const LoadedModel& model = *chosen.model;
-  const std::vector<std::int32_t> ids =
-      model.require_tokenizer().encode(fields.required_string("text"));
+  const std::string text = fields.required_string("text");
+  const std::vector<std::int32_t> ids = model.require_tokenizer().encode(text);
   require_field(std::ssize(ids) <= most_tokenized, "text", field_code::invalid_value,
                 "text has {} tokens; at most {} are given in one reply", ids.size(),
                 most_tokenized);
-  return json_reply({{"tokens", tokens_json(model, ids)}});
+  return json_reply({{"tokens", tokens_json(model, ids)},
+                     {"read", read_json(model.reading)},
+                     {"unread", unread_json(unread_in(model, text))}});
 }
 
 // Exact matches of `wanted` first, then prefix matches, then substring matches.
