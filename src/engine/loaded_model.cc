@@ -38,7 +38,7 @@ LoadedModel LoadedModel::with_editor(std::shared_ptr<Editor> editor) const {
   return {.name = name,
           .gpt = gpt.with_editor(std::move(editor)),
           .tokenizer = tokenizer,
-          .is_starter = is_starter,
+          .embedded_name = embedded_name,
           .cache_type = cache_type,
           .directory = directory,
           .named_end_tokens = named_end_tokens,
@@ -121,9 +121,9 @@ LoadedModel load_model(const std::string& name_or_path) {
   if (const auto files = embedded_model(name_or_path)) {
     return {.name = name_or_path,
             .gpt = load_transformer(StacksWanted::one,
-                                    ModelBytes{"the starter model", files->config, files->weights}),
+                                    ModelBytes{name_or_path, files->config, files->weights}),
             .tokenizer = embedded_tokenizer(*files),
-            .is_starter = true,
+            .embedded_name = name_or_path,
             .reading = reading_of(*files)};
   }
   const std::filesystem::path path = model_path(name_or_path);
@@ -166,9 +166,7 @@ std::filesystem::path model_path(const std::filesystem::path& path) {
 }
 
 std::string model_name(const std::string& name_or_path) {
-  if (name_or_path == starter_name || name_or_path == embedded_translator_name) {
-    return name_or_path;
-  }
+  if (is_embedded_name(name_or_path)) return name_or_path;
   const std::filesystem::path directory =
       std::filesystem::canonical(model_directory(model_path(name_or_path)));
   if (std::string pulled = pulled_model_name(directory); !pulled.empty()) return pulled;

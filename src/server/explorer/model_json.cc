@@ -131,9 +131,9 @@ OrderedJson translator_json(const LoadedTranslator& translator) {
 }
 
 OrderedJson examples_json(const LoadedModel& model) {
-  if (model.is_starter) {
+  if (const auto files = find_embedded_model(model.embedded_name)) {
     return examples_for_page(model,
-                             parse_json(starter_files()->examples, "the starter's examples"));
+                             parse_json(files->examples, model.embedded_name + "'s examples"));
   }
   OrderedJson list = OrderedJson::array();
   for (const Example& example : general) {

@@ -190,6 +190,16 @@ void TraceStore::remove(const std::string& id) {
   drop(std::move(trace));
 }
 
+std::int64_t TraceStore::count_of(const LoadedModel& model) const {
+  return std::ranges::count_if(
+      traces_, [&](const StoredTrace& trace) { return trace.source.model.get() == &model; });
+}
+
+void TraceStore::remove_of(const LoadedModel& model) {
+  std::erase_if(traces_,
+                [&](const StoredTrace& trace) { return trace.source.model.get() == &model; });
+}
+
 StoredTrace TraceStore::take_oldest() {
   StoredTrace trace = std::move(traces_.back());
   traces_.pop_back();

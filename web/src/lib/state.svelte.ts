@@ -71,13 +71,25 @@ class Page {
     // Pictures are redrawn in light colours for printing.
     paper.addEventListener('change', () => flushSync(setDark));
     setDark();
+    await this.#load();
+  }
+
+  /** Loads the model of the view. */
+  async #load(): Promise<void> {
+    const wanted = this.view.model;
+    this.failure = null;
+    this.model = null;
+    current.forget();
+    api.choose(wanted);
     try {
       const model = await api.model();
+      if (wanted !== this.view.model) return; // another one was chosen meanwhile
       if ('is_translator' in model) {
         this.translator = model;
         return;
       }
-      this.samplingOptions = await api.samplingOptions();
+      if (this.samplingOptions.length === 0) this.samplingOptions = await api.samplingOptions();
+      if (wanted !== this.view.model) return;
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
       const view = parseLink(this.link, this.samplingOptions);
@@ -85,7 +97,7 @@ class Page {
       for (const [name, value] of Object.entries(this.view.extra)) if (value === '') view.extra[name] = value;
       this.view = opened(view, this.#opening);
     } catch (error) {
-      this.failure = messageOf(error);
+      if (wanted === this.view.model) this.failure = messageOf(error);
     }
   }
 
@@ -121,7 +133,9 @@ class Page {
   #follow(): void {
     if (location.hash === this.link) return;
     const view = parseLink(location.hash, this.samplingOptions);
-    this.view = this.model ? opened(view, this.#opening) : view;
+    const isOther = view.model !== this.view.model;
+    this.view = this.model && !isOther ? opened(view, this.#opening) : view;
+    if (isOther) void this.#load();
   }
 }
 
@@ -145,6 +159,14 @@ class Current {
   /** Makes the trace again, for a server that may have been restarted. */
   async again(): Promise<void> {
     if (this.#text !== null) await this.#make(this.#text);
+  }
+
+  /** For another model: nothing of the trace is shown any more. */
+  forget(): void {
+    this.#abort?.abort();
+    this.#kept.clear();
+    this.#text = this.text = this.meta = this.failure = null;
+    this.loading = false;
   }
 
   async #make(text: string): Promise<void> {

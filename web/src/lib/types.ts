@@ -59,6 +59,44 @@ export interface Example {
   trials?: Trial[];
 }
 
+/** A model that the server holds, finds or may download. */
+export interface ListedModel {
+  /** As links and requests name it. */
+  name: string;
+  /** What it has read, in one line; null where nothing says so. */
+  about: string | null;
+  /** The served one is that of the command line; it may be one of the others. */
+  kind: 'served' | 'embedded' | 'pulled' | 'published';
+  parameters: number | null;
+  /** Of its weights, as stored. */
+  bytes: number;
+  /** Whether it can be shown now, has to be downloaded, is being downloaded, or has files that cannot be read. */
+  state: 'ready' | 'absent' | 'downloading' | 'damaged';
+  /** Whether the server has it in memory. */
+  loaded: boolean;
+  /** Why it is damaged. */
+  message?: string;
+}
+
+export interface Download {
+  name: string;
+  state: 'running' | 'finished' | 'cancelled' | 'failed';
+  /** What is being done, such as "downloading model.safetensors". */
+  doing: string;
+  /** Of the file at hand. */
+  done: number;
+  total: number;
+  /** Why it failed. */
+  error: { code: string; message: string } | null;
+}
+
+export interface ModelList {
+  models: ListedModel[];
+  downloads: { allowed: boolean; why_not: string | null; hub: string };
+  /** The last one that was asked for. */
+  download: Download | null;
+}
+
 export interface ModelCard {
   name: string;
   version: string;
