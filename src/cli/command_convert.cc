@@ -34,7 +34,8 @@ struct ConvertOptions {
 SourceFiles files_of(const std::string& model) {
   const auto embedded = embedded_model(model);
   if (!embedded) return read_source_files(model_path(model));
-  SourceFiles files({{tokenizer_file_name, std::string(embedded->tokenizer)}});
+  SourceFiles files({{tokenizer_file_name, std::string(embedded->tokenizer)},
+                     {reading_file_name, std::string(embedded->reading)}});
   files.config = parse_ordered_config(embedded->config, model + ": " + config_file_name);
   return files;
 }

@@ -28,7 +28,7 @@ namespace heed {
 inline constexpr const char* reading_file_name = "reading.json";
 
 // What a file may have.
-inline constexpr std::size_t max_reading_bytes = std::size_t{4} << 20;
+inline constexpr std::size_t max_reading_bytes = std::size_t{8} << 20;
 inline constexpr std::size_t max_read_words = 60'000;
 inline constexpr std::size_t max_read_word_bytes = 64;
 inline constexpr std::size_t max_title_bytes = 300;

@@ -48,7 +48,7 @@ UnreadWords find_unread(const WordSet& read, std::string_view text,
     }
   }
   UnreadWords unread{.words = {}, .known = read.size(), .different = 0};
-  std::unordered_set<std::string_view> seen;
+  std::unordered_set<std::string_view> seen, seen_unread;
   std::size_t next = 0;  // the first token that may be the word's
   for_each_written_word(words, [&](const WrittenWord& found) {
     const std::string_view word = text.substr(found.begin, found.end - found.begin);
@@ -63,8 +63,7 @@ UnreadWords find_unread(const WordSet& read, std::string_view text,
                             .end = found.end,
                             .first_token = static_cast<std::int64_t>(next),
                             .last_token = static_cast<std::int64_t>(last)});
-    auto& different = unread.different_unread;
-    if (std::ranges::find(different, word) == different.end()) different.emplace_back(word);
+    if (seen_unread.insert(word).second) unread.different_unread.emplace_back(word);
   });
   return unread;
 }

@@ -1,5 +1,7 @@
 #include "tokenizer/written_words.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -31,13 +33,6 @@ constexpr std::array<std::pair<char32_t, char32_t>, 10> unspaced_scripts{{
     {0x20000, 0x3FFFF},  // Han, extensions
 }};
 
-bool is_unspaced(char32_t code_point) {
-  return code_point >= unspaced_scripts.front().first &&
-         std::ranges::any_of(unspaced_scripts, [&](const auto& range) {
-           return code_point >= range.first && code_point <= range.second;
-         });
-}
-
 bool starts_sentence(char32_t code_point) {
   constexpr std::u32string_view starters =
       U"\n\r.!?:\"\u2026\u201C\u201D\u201E\u2018\u00AB\u00BB\u00BF\u00A1\u3002\uFF01\uFF1F";
@@ -48,7 +43,7 @@ WordRole role_beyond_ascii(char32_t code_point) {
   if (code_point == typographic_apostrophe) return WordRole::apostrophe;
   switch (character_class(code_point)) {
     case CharacterClass::letter:
-      return is_unspaced(code_point) ? WordRole::whole : WordRole::letter;
+      return is_unspaced_script(code_point) ? WordRole::whole : WordRole::letter;
     case CharacterClass::number: return WordRole::digit;
     default: break;
   }
@@ -136,6 +131,28 @@ void for_each_written_word(std::string_view text,
       i += character.length;
     }
   }
+}
+
+bool is_unspaced_script(char32_t code_point) {
+  return code_point >= unspaced_scripts.front().first &&
+         std::ranges::any_of(unspaced_scripts, [&](const auto& range) {
+           return code_point >= range.first && code_point <= range.second;
+         });
+}
+
+std::size_t visible_character_end(std::string_view text, std::size_t position) {
+  const Utf8Character first = read_utf8(text, position);
+  std::size_t end = position + first.length;
+  if (!first.valid) return end;
+  utf8proc_int32_t state = 0;
+  for (auto before = static_cast<utf8proc_int32_t>(first.code_point); end < text.size();) {
+    const Utf8Character next = read_utf8(text, end);
+    const auto code_point = static_cast<utf8proc_int32_t>(next.code_point);
+    if (!next.valid || utf8proc_grapheme_break_stateful(before, code_point, &state)) break;
+    before = code_point;
+    end += next.length;
+  }
+  return end;
 }
 
 std::size_t find_apostrophe(std::string_view word) {

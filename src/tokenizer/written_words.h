@@ -24,6 +24,14 @@ struct WrittenWord {
 void for_each_written_word(std::string_view text,
                            const std::function<void(const WrittenWord&)>& visit);
 
+// Whether the character is of a script that puts no spaces between words.
+bool is_unspaced_script(char32_t code_point);
+
+// The end of the character, as people see it (an extended grapheme cluster: a letter with its
+// marks, an emoji of several parts), that begins at `position` (< text.size()). A byte that is not
+// UTF-8 stands alone.
+std::size_t visible_character_end(std::string_view text, std::size_t position);
+
 // The last apostrophe (' or ’) of a word, or npos.
 std::size_t find_apostrophe(std::string_view word);
 
