@@ -13,23 +13,23 @@ sys.path.insert(0, str(scripts))
 import english_data  # noqa: E402
 
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+MANY = [first + last for first in WORDS for last in "abcdefghijklmnopqrstuvwxyz"]
 
 
 class EnglishData(unittest.TestCase):
     def test_a_list_copies_stretches_of_itself(self):
         rng = random.Random(3)
-        told = guessed = total = 0
-        for _ in range(20):
-            line = english_data.copying_list(rng, WORDS, 150).split()
-            self.assertEqual(len(line), 150)
-            for i in range(1, len(line) - 1):
-                before = [j for j in range(i) if line[j] == line[i]]
-                total += 1
-                # After the last place of this word, and after a place of a random word.
-                told += bool(before) and line[before[-1] + 1] == line[i + 1]
-                guessed += line[rng.randrange(i) + 1] == line[i + 1] if i > 1 else 0
-        self.assertGreater(told / total, 0.6)
-        self.assertLess(guessed / total, 0.2)
+
+        def told(line):
+            """The share of words that followed the word before them at an earlier place, too."""
+            pairs = list(zip(line, line[1:]))
+            return sum(pair in pairs[:i] for i, pair in enumerate(pairs)) / len(pairs)
+
+        lists = [english_data.copying_list(rng, MANY, 150).split() for _ in range(20)]
+        self.assertEqual({len(line) for line in lists}, {150})
+        shuffled = [rng.sample(line, len(line)) for line in lists]
+        self.assertGreater(sum(map(told, lists)) / 20, 0.5)
+        self.assertLess(sum(map(told, shuffled)) / 20, 0.2)
 
     def test_books_stay_and_lists_have_their_share(self):
         with tempfile.TemporaryDirectory() as directory:
