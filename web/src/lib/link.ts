@@ -64,11 +64,11 @@ export function parseLink(hash: string, options: SamplingOption[] = []): View {
 /** Modes that run the changed model. */
 const changing = ['change', 'generate'];
 
-/** The extras that a link from `view` to another mode keeps: how its head is picked, the unit of attention, and the changes where both modes run the changed model. */
+/** The extras that a link from `view` to another mode keeps: how its head is picked, the unit of attention, how weights are drawn, and the changes where both modes run the changed model. */
 export function keptExtras(mode: string, view: View): Record<string, string> {
-  const { pick = '', unit = '', changes = '', cuts = '' } = view.extra;
+  const { pick = '', unit = '', draw = '', changes = '', cuts = '' } = view.extra;
   const isChanged = changes !== '' && changing.includes(mode) && changing.includes(view.mode);
-  return { ...(pick && { pick }), ...(unit && { unit }), ...(isChanged && { changes, cuts }) };
+  return { ...(pick && { pick }), ...(unit && { unit }), ...(draw && { draw }), ...(isChanged && { changes, cuts }) };
 }
 
 /** Fills a view that has no text from an example; a block, head or position that the link gives stays. */
