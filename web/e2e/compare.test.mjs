@@ -231,3 +231,47 @@ test('tokens, activations and contexts of a neuron equal those of the API', asyn
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
+
+/** The share of a picture's pixels that are drawn in the dots' colour, in its cell (row, column) of (rows, columns). */
+function inkIn(canvas, [row, column, rows, columns]) {
+  const [width, height] = [canvas.width / columns, canvas.height / rows];
+  const { data } = canvas.getContext('2d').getImageData(column * width, row * height, width, height);
+  const corner = [data[0], data[1], data[2]];
+  let inked = 0;
+  for (let at = 0; at < data.length; at += 4) if (corner.some((channel, index) => Math.abs(channel - data[at + index]) > 60)) inked += 1;
+  return inked / (data.length / 4);
+}
+
+test('weights are drawn as dots whose area is the weight, in all views, as the link says', async () => {
+  const { id, tokens } = await makeTrace();
+  const { values } = await session.get(`/api/traces/${id}/attention/self/2/3?format=json`);
+  const page = await session.open(link());
+  await page.getByRole('group', { name: 'Draw weights as' }).getByRole('button', { name: 'Dots' }).click();
+  assert.match(page.url(), /draw=dots/);
+  const canvas = page.locator('aside[aria-label="Selected head"] canvas');
+  const count = tokens.length;
+  const weights = Array.from(values, (weight, cell) => ({ weight, row: Math.floor(cell / count), column: cell % count })).filter(({ row, column }) => column <= row).sort((a, b) => b.weight - a.weight);
+  const seen = weights.map(({ weight }) => weight).filter((weight) => weight > 0).sort((a, b) => a - b);
+  const most = Math.min(1, seen[Math.floor(0.94 * (seen.length - 1))]);
+  await page.waitForTimeout(100);
+  for (const at of [2, Math.floor(weights.length / 6), Math.floor(weights.length / 3)]) {
+    const { weight, row, column } = weights[at];
+    const ink = await canvas.evaluate(inkIn, [row, column, count, count]);
+    const area = (Math.PI / 4) * 0.94 ** 2 * Math.min(1, weight / most);
+    // A dot of so few pixels has edges of about a pixel.
+    assert.ok(Math.abs(ink - area) < 0.12, `the weight ${weight} of ${most}: ink ${ink}, area ${area}`);
+  }
+  assert.deepEqual(await seriousFindings(page), []);
+  await picture(page, 'compare-dots');
+  await page.locator('[data-head="L2H3"]').click();
+  await page.getByRole('application', { name: /Attention of block 2/ }).waitFor();
+  assert.match(page.url(), /draw=dots/);
+  const tile = page.locator('canvas.attention-tile').first();
+  await tile.waitFor();
+  await page.waitForFunction(() => [...document.querySelectorAll('canvas.attention-tile')].some(({ width }) => width >= 256));
+  await picture(page, 'map-dots');
+  await page.getByRole('group', { name: 'Draw weights as' }).getByRole('button', { name: 'Colours' }).click();
+  assert.doesNotMatch(page.url(), /draw=/);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});

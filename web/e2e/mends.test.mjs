@@ -191,3 +191,110 @@ test('the note on what a small model knows is shown with the built-in model only
   assert.equal(await other.getByText('knows only the stories').count(), 0);
   await other.close();
 });
+
+test('a number whose computation is shown leaves the page without an error', async () => {
+  const page = await session.open(`#/follow?text=${encodeURIComponent('The fox waited in the forest, and the hare saw the fox')}&layer=2&head=1&open=unmasked`);
+  for (const [numbers, to] of [
+    ['#attention .figure', '#/count'], ['#next .figure', '#/count'], ['#feed-forward [role=slider]', '#/whole-model'], ['#attention [role=application]', '#/count'], ['#next .figure', '#/learn'],
+  ]) {
+    await page.evaluate(() => (location.hash = '#/follow?text=The+fox+waited+in+the+forest&layer=2&head=1&open=unmasked'));
+    const number = page.locator(numbers).first();
+    await number.waitFor();
+    await page.waitForLoadState('networkidle');
+    await number.focus();
+    await page.keyboard.press('ArrowRight');
+    await page.locator('#number-tip.open').waitFor();
+    await page.evaluate((hash) => {
+      location.hash = hash;
+      dispatchEvent(new Event('resize'));
+    }, to);
+    await page.locator(numbers).first().waitFor({ state: 'detached' });
+    await page.evaluate(() => dispatchEvent(new Event('resize')));
+    await page.locator('#number-tip:not(.open)').waitFor({ state: 'attached' });
+    assert.deepEqual(page.problems, [], `${numbers} to ${to}`);
+  }
+  await page.context().close();
+});
+
+test('while text is generated, attention and distribution go along', async () => {
+  const page = await session.open('#/generate?text=The+fox+waited+in+the+forest%2C+and+the&layer=1&head=2');
+  const attention = page.getByRole('region', { name: 'Attention of this step' });
+  await attention.getByText(/attends to/).first().waitFor();
+  const reads = () => attention.getByRole('heading', { name: /attends to/ }).first().textContent();
+  const first = await reads();
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  const seen = new Set();
+  while (seen.size < 3) {
+    const said = await reads();
+    const running = await page.getByRole('button', { name: 'Pause' }).count();
+    assert.equal(running, 1, `it still runs; seen: ${[...seen]}`);
+    if (said !== first) seen.add(said);
+    await page.waitForTimeout(50);
+  }
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.context().close();
+});
+
+test('the name of the entropy is off the curves', async () => {
+  for (const width of [390, 1280]) {
+    const page = await session.open('#/watch', { width });
+    const plot = page.locator('[data-curve=loss]').first();
+    await page.waitForFunction(() => document.querySelector('[data-curve=loss]')?.dataset.label);
+    const label = JSON.parse(await plot.getAttribute('data-label'));
+    assert.equal(label.free, true, JSON.stringify(label));
+    // Off the line that it names, too.
+    await page.context().close();
+  }
+});
+
+test('Count has one name for a model', async () => {
+  const { name, dimensions } = await session.get('/api/model');
+  const page = await session.open('#/count');
+  const chips = await page.getByRole('group', { name: 'Presets' }).getByRole('button').allTextContents();
+  const own = chips.filter((chip) => chip.startsWith(`${name} `));
+  assert.equal(own.length, 1, chips.join('; '));
+  assert.match(own[0], /this model/);
+  await page.getByRole('group', { name: 'Presets' }).getByRole('button', { name: new RegExp(`^${name} `) }).click();
+  await page.getByText(dimensions.parameters.toLocaleString('en-US'), { exact: true }).first().waitFor();
+  // A link to the preset of that name shows the same model.
+  const linked = await session.open(`#/count?config=${name}`);
+  await linked.getByText(dimensions.parameters.toLocaleString('en-US'), { exact: true }).first().waitFor();
+  await linked.context().close();
+  await page.context().close();
+});
+
+test('on a phone, export buttons and their menus stay in their cards and in the window', async () => {
+  const { examples } = await session.get('/api/model');
+  const text = encodeURIComponent(examples[0].text);
+  const page = await session.open('#/count', { width: 390, height: 844 });
+  for (const link of ['count', 'count?config=t5-small', `follow?text=${text}&open=projection+unmasked+scaled+factors`, `generate?text=${text}`, 'compare', 'compare?view=map', 'compare?view=words', 'compare?view=lens', 'compare?view=neurons', 'compare?view=vectors&find=the', `change?text=${text}`, 'watch', 'translate', ...Array.from({ length: 9 }, (_, chapter) => `learn?chapter=${chapter}`)]) {
+    await page.evaluate((hash) => (location.hash = hash), `#/${link}`);
+    await page.locator('main h1').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    for (const fold of await page.locator('.part .fold').all()) if ((await fold.getAttribute('aria-expanded')) === 'false') await fold.click();
+    await page.waitForLoadState('networkidle');
+    const found = await page.evaluate(async () => (await Promise.all([...document.querySelectorAll('main details.export')].map(async (menu) => {
+      const button = menu.querySelector('summary').getBoundingClientRect();
+      if (button.width === 0) return [];
+      const card = menu.closest('.card');
+      const name = (card ?? document.querySelector('main')).textContent.trim().slice(0, 40);
+      const outside = (inner, outer) => inner.left < outer.left - 0.5 || inner.right > outer.right + 0.5 || inner.top < outer.top - 0.5 || inner.bottom > outer.bottom + 0.5;
+      const over = [...(card ?? document.querySelector('main')).querySelectorAll('h1, h2, h3, p, label, button, select, strong, a, [role=tab]')].filter((other) => {
+        if (menu.contains(other) || !other.offsetParent) return false;
+        const box = other.getBoundingClientRect();
+        return Math.min(box.right, button.right) - Math.max(box.left, button.left) > 1 && Math.min(box.bottom, button.bottom) - Math.max(box.top, button.top) > 1;
+      });
+      menu.open = true;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const choices = menu.querySelector('.choices').getBoundingClientRect();
+      menu.open = false;
+      return [
+        ...(card && outside(button, card.getBoundingClientRect()) ? [`${name}: the button is outside its card`] : []),
+        ...over.map((other) => `${name}: the button is over “${other.textContent.trim().slice(0, 20)}”`),
+        ...(choices.left < -0.5 || choices.right > innerWidth + 0.5 ? [`${name}: the menu is outside the window, ${Math.round(choices.left)} to ${Math.round(choices.right)}`] : []),
+      ];
+    }))).flat());
+    assert.deepEqual(found, [], link);
+  }
+  await page.context().close();
+});

@@ -63,6 +63,27 @@ test('x · W + b gives the query, key and value of the API, and the terms add up
   await page.context().close();
 });
 
+test('x · W is drawn to scale beside GPT-3’s, with the sizes of the API', async () => {
+  const { presets } = await session.get('/api/presets');
+  const { name, dimensions } = await session.get('/api/model');
+  const { channels, head_size } = presets.find((preset) => preset.name === 'gpt3').config;
+  for (const [link, width] of [['#/follow?text=the+fox+saw&layer=1&head=1&open=projection', 1280], ['#/count', 390]]) {
+    const page = await session.open(link, { width });
+    const drawn = (model, size) => page.getByRole('img', { name: new RegExp(`^${model}, to scale: 1 by ${size}`) });
+    const big = drawn('GPT-3', channels.toLocaleString('en-US'));
+    await big.waitFor({ state: 'attached' });
+    const sizes = (picture) => picture.evaluate((svg) => [...svg.querySelectorAll('rect')].slice(0, 2).map((one) => Number(one.getAttribute('data-size'))));
+    const [long, wide] = await sizes(big);
+    assert.ok(Math.abs(wide / long - head_size / channels) < 1e-6, 'the matrix is to scale');
+    const [own, ownWide] = await sizes(drawn(name, dimensions.channels.toLocaleString('en-US')));
+    assert.ok(Math.abs(own / long - dimensions.channels / channels) < 1e-6, 'both have one scale');
+    assert.ok(Math.abs(ownWide / own - dimensions.head_size / dimensions.channels) < 1e-6);
+    assert.equal(await overflowsSideways(page), false);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
 test('scores without the mask agree with the API below the diagonal, and the rows sum to one', async () => {
   const { id, tokens } = await makeTrace();
   const count = tokens.length;

@@ -27,7 +27,7 @@ describe('the link of a view', () => {
     expect(keptExtras('follow', view)).toEqual({});
     expect(keptExtras('change', parseLink('#/follow?changes=L2H3'))).toEqual({});
     expect(keptExtras('generate', parseLink('#/change?cuts=renormalise'))).toEqual({});
-    expect(keptExtras('compare', parseLink('#/follow?text=a&layer=2&pick=effect&unit=words&open=nearest'))).toEqual({ pick: 'effect', unit: 'words' });
+    expect(keptExtras('compare', parseLink('#/follow?text=a&layer=2&pick=effect&unit=words&draw=dots&open=nearest'))).toEqual({ pick: 'effect', unit: 'words', draw: 'dots' });
   });
 
   it('names the model that is shown, and of another one keeps the text and nothing that was the former one’s', () => {

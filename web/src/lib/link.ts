@@ -68,11 +68,11 @@ export function parseLink(hash: string, options: SamplingOption[] = []): View {
 /** Modes that run the changed model. */
 const changing = ['change', 'generate'];
 
-/** The extras that a link from `view` to another mode keeps: how its head is picked, the unit of attention, and the changes where both modes run the changed model. */
+/** The extras that a link from `view` to another mode keeps: how its head is picked, the unit of attention, how weights are drawn, and the changes where both modes run the changed model. */
 export function keptExtras(mode: string, view: View): Record<string, string> {
-  const { pick = '', unit = '', changes = '', cuts = '' } = view.extra;
+  const { pick = '', unit = '', draw = '', changes = '', cuts = '' } = view.extra;
   const isChanged = changes !== '' && changing.includes(mode) && changing.includes(view.mode);
-  return { ...(pick && { pick }), ...(unit && { unit }), ...(isChanged && { changes, cuts }) };
+  return { ...(pick && { pick }), ...(unit && { unit }), ...(draw && { draw }), ...(isChanged && { changes, cuts }) };
 }
 
 /** The view of another model: the text stays, with what holds of any model. A block, a head, changes or a checkpoint were of the former one. */

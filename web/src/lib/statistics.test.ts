@@ -19,6 +19,11 @@ describe('sortHeads', () => {
   });
 });
 
+it('sorts a head without the number last', () => {
+  const heads = [{ layer: 0, head: 0, previous: null }, { layer: 0, head: 1, previous: 0.1 }, { layer: 1, head: 0, previous: 0.3 }];
+  expect(sortHeads(heads, 'previous').map(({ layer, head }) => `${layer}${head}`)).toEqual(['10', '01', '00']);
+});
+
 it('says what characterises a head', () => {
   expect(habitText({ name: 'previous', strength: 0.62 })).toBe(`previous token ${percent(0.62)}`);
   expect(habitText({ name: 'even', strength: 0.97 })).toBe(`spread ${percent(0.97)}`);

@@ -58,11 +58,12 @@ export function parseHead(name: string): [number, number] | null {
   return found ? [Number(found[1]), Number(found[2])] : null;
 }
 
-/** The heads in the order of one statistic, largest first, or by layer and head for `place`. */
-export function sortHeads(heads: HeadStatistics[], key: StatisticKey | 'place'): HeadStatistics[] {
-  const byPlace = (a: HeadStatistics, b: HeadStatistics) => a.layer - b.layer || a.head - b.head;
+/** The heads in the order of one statistic, largest first, or by layer and head for `place`; those without a number last. */
+export function sortHeads<Head extends { layer: number; head: number }>(heads: Head[], key: Exclude<keyof Head, 'habit'> | 'place'): Head[] {
+  const byPlace = (a: Head, b: Head) => a.layer - b.layer || a.head - b.head;
   if (key === 'place') return [...heads].sort(byPlace);
-  return [...heads].sort((a, b) => b[key] - a[key] || byPlace(a, b));
+  const of = (head: Head) => (head[key as keyof Head] as number | null) ?? -Infinity;
+  return [...heads].sort((a, b) => of(b) - of(a) || byPlace(a, b));
 }
 
 const habitNames: Record<Habit['name'], string> = {

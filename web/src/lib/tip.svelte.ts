@@ -17,6 +17,8 @@ class Tip {
   asked = $state(false);
   #abort: AbortController | null = null;
   #timer = 0;
+  /** Counts what is shown and hidden: a later call takes the place of a former one. */
+  #turn = 0;
 
   show(locate: () => DOMRect, title: string, element: PointElement): void {
     this.hide();
@@ -26,6 +28,7 @@ class Tip {
 
   async #open(locate: () => DOMRect, title: string, element: PointElement): Promise<void> {
     const abort = (this.#abort = new AbortController());
+    this.#turn += 1;
     this.#locate = locate;
     Object.assign(this, { anchor: locate(), title, derivation: null, failure: null, asked: true });
     try {
@@ -39,21 +42,32 @@ class Tip {
   /** Shows a computation made by the page from numbers it has, or the title alone. */
   tell(locate: () => DOMRect, title: string, derivation: Derivation | null): void {
     this.hide();
+    this.#turn += 1;
     this.#locate = locate;
     Object.assign(this, { anchor: locate(), title, derivation, failure: null, asked: false });
   }
 
   /** Keeps the popover at its number while the page scrolls. */
   follow(): void {
-    if (this.anchor) this.anchor = this.#locate();
+    if (!this.anchor) return;
+    const place = this.#locate();
+    // A number that has left the page has no place.
+    if (place.width === 0 && place.height === 0) this.hide();
+    else this.anchor = place;
   }
 
-  /** With `owner`, hides the popover only if it is still that number's. */
+  /**
+   * With `owner`, hides the popover only if it is still that number's. A focused number that is removed from the page
+   * loses the focus while Svelte changes the page, when no state may be written: it is written afterwards.
+   */
   hide(owner?: () => DOMRect): void {
     if (owner && owner !== this.#locate) return;
     clearTimeout(this.#timer);
     this.#abort?.abort();
-    this.anchor = null;
+    const turn = ++this.#turn;
+    queueMicrotask(() => {
+      if (turn === this.#turn) this.anchor = null;
+    });
   }
 }
 

@@ -3,6 +3,7 @@
 
 import { GridLayer, type Coords, type DoneCallback } from 'leaflet';
 import type { Rgb } from '../../lib/colour';
+import { drawDots } from '../../lib/dots';
 import type { NumberArray } from '../../lib/types';
 import { patternImage } from './picture';
 import { isVisible, tilePart, tileSize, type TilePart } from './tiles';
@@ -11,10 +12,23 @@ export interface TileSource {
   positions: number;
   load: (level: number, row: number, column: number) => Promise<NumberArray>;
   colour: (weight: number) => Rgb;
+  /** Draws weights as dots, the largest that of `most`; cells smaller than a dot can show keep their colour. */
+  dots: { most: number; dark: boolean } | null;
   grid: string; // colour of the grid lines, drawn between large cells
 }
 
 const gridFrom = 14; // pixels a cell
+const dotsFrom = 4; // pixels a cell
+
+function drawGrid(context: CanvasRenderingContext2D, width: number, height: number, { cellPixels }: TilePart, firstRow: number, firstColumn: number, colour: string): void {
+  if (cellPixels < gridFrom) return;
+  context.fillStyle = colour;
+  for (let row = 0; row < height; row++) {
+    const seen = Math.min(width, firstRow + row - firstColumn + 1);
+    if (seen > 0) context.fillRect(0, (row + 1) * cellPixels - 1, seen * cellPixels, 1);
+    for (let column = 0; column < seen; column++) context.fillRect((column + 1) * cellPixels - 1, row * cellPixels, 1, cellPixels);
+  }
+}
 
 function drawPart(canvas: HTMLCanvasElement, part: TilePart, tile: NumberArray, source: TileSource): void {
   const [rows, columns] = tile.shape;
@@ -28,19 +42,23 @@ function drawPart(canvas: HTMLCanvasElement, part: TilePart, tile: NumberArray, 
   }
   const firstRow = part.row * tileSize + part.firstRow;
   const firstColumn = part.column * tileSize + part.firstColumn;
-  const image = patternImage(values, height, width, source.colour, (row, column) => firstColumn + column <= firstRow + row);
+  const visible = (row: number, column: number) => firstColumn + column <= firstRow + row;
+  if (source.dots && part.cellPixels >= dotsFrom) {
+    const sharpness = Math.min(2, Math.max(1, devicePixelRatio));
+    canvas.width = canvas.height = tileSize * sharpness;
+    const context = canvas.getContext('2d')!;
+    context.scale(sharpness, sharpness);
+    drawDots(context, { data: values, rows: height, columns: width, most: source.dots.most, cellWidth: part.cellPixels, visible }, source.dots.dark);
+    drawGrid(context, width, height, part, firstRow, firstColumn, source.grid);
+    return;
+  }
+  const image = patternImage(values, height, width, source.colour, visible);
   const small = new OffscreenCanvas(width, height);
   small.getContext('2d')!.putImageData(image, 0, 0);
   const context = canvas.getContext('2d')!;
   context.imageSmoothingEnabled = false;
   context.drawImage(small, 0, 0, width * part.cellPixels, height * part.cellPixels);
-  if (part.cellPixels < gridFrom) return;
-  context.fillStyle = source.grid;
-  for (let row = 0; row < height; row++) {
-    const seen = Math.min(width, firstRow + row - firstColumn + 1);
-    if (seen > 0) context.fillRect(0, (row + 1) * part.cellPixels - 1, seen * part.cellPixels, 1);
-    for (let column = 0; column < seen; column++) context.fillRect((column + 1) * part.cellPixels - 1, row * part.cellPixels, 1, part.cellPixels);
-  }
+  drawGrid(context, width, height, part, firstRow, firstColumn, source.grid);
 }
 
 export class AttentionLayer extends GridLayer {

@@ -1,6 +1,7 @@
 // The patterns of all heads on one canvas, a row for each block: the PNG of the overview.
 
 import { weightColour, type Rgb } from '../../lib/colour';
+import { drawDots, drawn } from '../../lib/dots';
 import type { NumberArray } from '../../lib/types';
 import { darkestOf, thumbnailOf } from './thumbnails';
 
@@ -16,7 +17,7 @@ export function patternImage(pattern: Float32Array, rows: number, columns: numbe
   return image;
 }
 
-/** All heads, a row for each layer; thumbnails are (layers, heads, rows, columns). */
+/** All heads in colours or as dots, a row for each layer; thumbnails are (layers, heads, rows, columns). */
 export function wholePicture(thumbnails: NumberArray, isDark: boolean, isCausal = true): HTMLCanvasElement {
   const [layers, heads, rows, columns] = thumbnails.shape;
   const scale = Math.max(1, Math.round(96 / Math.max(rows, columns)));
@@ -31,6 +32,13 @@ export function wholePicture(thumbnails: NumberArray, isDark: boolean, isCausal 
     for (let head = 0; head < heads; head++) {
       const pattern = thumbnailOf(thumbnails, layer, head);
       const most = darkestOf(pattern);
+      if (drawn.dots) {
+        context.save();
+        context.translate(8 + head * across, 8 + layer * down);
+        drawDots(context, { data: pattern, rows, columns, most, cellWidth: scale, visible: (row, column) => !isCausal || column <= row }, isDark);
+        context.restore();
+        continue;
+      }
       one.getContext('2d')!.putImageData(patternImage(pattern, rows, columns, (weight) => weightColour(weight, most, isDark), isCausal ? undefined : () => true), 0, 0);
       context.drawImage(one, 8 + head * across, 8 + layer * down, columns * scale, rows * scale);
     }

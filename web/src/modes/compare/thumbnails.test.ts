@@ -1,9 +1,14 @@
 import { expect, it } from 'vitest';
-import { darkestOf, thumbnailOf } from './thumbnails';
+import { darkestOf, meanPattern, thumbnailOf } from './thumbnails';
 
 it('selects one head', () => {
   const data = Float32Array.from({ length: 2 * 3 * 2 * 2 }, (_, index) => index);
   expect([...thumbnailOf({ shape: [2, 3, 2, 2], data }, 1, 1)]).toEqual([16, 17, 18, 19]);
+});
+
+it('has the mean of a block', () => {
+  const data = Float32Array.from({ length: 2 * 2 * 2 * 1 }, (_, index) => index);
+  expect([...meanPattern({ shape: [2, 2, 2, 1], data }, 1)]).toEqual([5, 6]);
 });
 
 it('ignores a few large weights', () => {

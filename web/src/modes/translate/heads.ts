@@ -1,5 +1,6 @@
-// The head whose attention is shown, for each kind of attention: one head, or the mean of a block's.
+// The kinds of attention of two texts, and the head of each that is shown.
 
+import { choicesOfBlock, type HeadChoice } from '../../lib/head_choice';
 import type { Site, SiteMeta, PairMeta } from '../../lib/pair_types';
 
 export const kinds: { kind: Site; title: string; says: string }[] = [
@@ -7,17 +8,6 @@ export const kinds: { kind: Site; title: string; says: string }[] = [
   { kind: 'encoder', title: 'In the encoder', says: 'the source among itself, in both directions' },
   { kind: 'decoder', title: 'In the decoder', says: 'the target and its own past; later words are masked' },
 ];
-
-export interface HeadChoice {
-  layer: number;
-  /** Null: the mean of the block's heads. */
-  head: number | null;
-}
-
-export const formatHead = ({ layer, head }: HeadChoice): string => (head === null ? `L${layer}` : `L${layer}H${head}`);
-
-/** The choices of one block: the mean of its heads first, where there is more than one. */
-export const choicesOfBlock = (heads: number): HeadChoice['head'][] => (heads === 1 ? [0] : [null, ...Array.from({ length: heads }, (_, head) => head)]);
 
 /** The first choice of the last block where the text names none that the model has. */
 export function parseHead(text: string | undefined, { layers, heads }: Pick<SiteMeta, 'layers' | 'heads'>): HeadChoice {

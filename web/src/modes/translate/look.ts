@@ -2,7 +2,7 @@
 
 import type { PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
-import type { HeadChoice } from './heads';
+import type { HeadChoice } from '../../lib/head_choice';
 import type { Pair } from './pairs.svelte';
 
 export interface Look {

@@ -5,7 +5,8 @@ import { connection } from '../../lib/connection.svelte';
 import type { Site, PairMeta, PairRequest, PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
 import { TileCache } from '../compare/tiles';
-import { siteOf, type HeadChoice } from './heads';
+import type { HeadChoice } from '../../lib/head_choice';
+import { siteOf } from './heads';
 import { meanOf } from './words';
 
 export const keyOf = (request: PairRequest): string => JSON.stringify(request);

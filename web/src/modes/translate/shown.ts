@@ -4,7 +4,7 @@ import { asPairText } from '../../lib/api';
 import { page } from '../../lib/state.svelte';
 import type { Site, PairRequest, PairRow, TranslatorExample } from '../../lib/pair_types';
 import { formatEdits, type Edit } from './edits';
-import { formatHead, type HeadChoice } from './heads';
+import { formatHead, type HeadChoice } from '../../lib/head_choice';
 import { formatWord, type ChosenWord } from './words';
 
 const names = ['source', 'target', 'word', 'row', 'by', 'kind', 'cross', 'encoder', 'decoder', 'edits', 'rest', 'mask', 'show', 'side', 'other', 'beams', 'penalty'] as const;

@@ -40,6 +40,11 @@ export function lastStation(layers: number, parallel = false): number {
   return movesOf(parallel) * layers + 2;
 }
 
+/** When the data is in the attention of a block. */
+export function attentionTime(layer: number, parallel = false): number {
+  return 1 + movesOf(parallel) * layer + 0.5;
+}
+
 export interface Branch {
   layer: number;
   half: Half;
