@@ -37,7 +37,8 @@ class ExplorerDownloads : public heed::testing::SmallModelTest {
   }
 
   static ExplorerOptions options() {
-    return {.download_retry = {.most_tries = 3, .pause = [](std::chrono::milliseconds) {}}};
+    return {.why_no_downloads = "",
+            .download_retry = {.most_tries = 3, .pause = [](std::chrono::milliseconds) {}}};
   }
 
   // Answers for the weights in place of the hub.
