@@ -133,10 +133,15 @@ const PublishedModel* find_published_model(std::string_view name) {
 }
 
 std::vector<KnownModel> known_models() {
-  std::vector<KnownModel> models;
-  for (const std::string_view name : embedded_decoder_names) {
-    if (const auto files = find_embedded_model(name)) models.push_back(embedded(name, *files));
-  }
+  // They do not change, and what they have read is long.
+  static const std::vector<KnownModel> carried = [] {
+    std::vector<KnownModel> all;
+    for (const std::string_view name : embedded_decoder_names) {
+      if (const auto files = find_embedded_model(name)) all.push_back(embedded(name, *files));
+    }
+    return all;
+  }();
+  std::vector<KnownModel> models = carried;
   const fs::path cache = default_model_cache();
   std::vector<KnownModel> pulled, absent;
   for (const PublishedModel& model : published) absent.push_back(of_table(model, cache));

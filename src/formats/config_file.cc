@@ -68,7 +68,9 @@ OrderedJson changed_config(const OrderedJson& source, const OrderedJson& before,
     if (config.contains(key)) config[key] = "float32";
   }
   if (config.contains("heed") && config["heed"].is_object()) {
-    config["heed"].erase("dtype");
+    for (const char* rounding : {"dtype", "embedding", "arithmetic"}) {
+      config["heed"].erase(rounding);
+    }
     if (config["heed"].empty()) config.erase("heed");
   }
   return config;

@@ -105,9 +105,7 @@ Reply start(State& state, const Request& request) {
   const Json body = request.json();
   Fields(body).expect_only({});
   state.downloads->start(request.in_path("name"));
-  Reply reply = json_reply(models_json(state));
-  reply.status = 202;
-  return reply;
+  return json_reply(models_json(state));
 }
 
 Reply cancel(State& state, const Request& request) {

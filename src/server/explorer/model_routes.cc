@@ -36,6 +36,8 @@ Reply describe_model(State& state, const Request& request) {
   const StackSpecification& config = model.gpt.specification();
   return json_reply(
       {{"name", chosen.name()},
+       {"embedded",
+        model.embedded_name.empty() ? OrderedJson(nullptr) : OrderedJson(model.embedded_name)},
        {"version", version},
        {"dimensions", dimensions_json(config)},
        {"activation", activation_name(config.block.feed_forward.activation)},

@@ -22,7 +22,8 @@ struct ExplorerOptions {
   std::filesystem::path live_runs{};
   std::filesystem::path recorded_run{};  // the one that comes with heed; empty: it is not shown
   std::string why_no_training{};         // empty: clients may train
-  std::string why_no_downloads{};        // empty: clients may download published models
+  // Empty: clients may download published models.
+  std::string why_no_downloads = "this server does not download models";
   RetryOptions download_retry{};
   // Of this machine, by precision ("f32", "bf16"); those that are not there are measured when a
   // plan needs them.

@@ -63,6 +63,8 @@ export interface Example {
 export interface ListedModel {
   /** As links and requests name it. */
   name: string;
+  /** For people. */
+  title: string;
   /** What it has read, in one line; null where nothing says so. */
   about: string | null;
   /** The served one is that of the command line; it may be one of the others. */
@@ -70,6 +72,8 @@ export interface ListedModel {
   parameters: number | null;
   /** Of its weights, as stored. */
   bytes: number;
+  /** Of them, what a download that ended early has left to go on from. */
+  partial_bytes: number;
   /** Whether it can be shown now, has to be downloaded, is being downloaded, or has files that cannot be read. */
   state: 'ready' | 'absent' | 'downloading' | 'damaged';
   /** Whether the server has it in memory. */
@@ -87,12 +91,12 @@ export interface Download {
   done: number;
   total: number;
   /** Why it failed. */
-  error: { code: string; message: string } | null;
+  error: { type: string; message: string } | null;
 }
 
 export interface ModelList {
   models: ListedModel[];
-  downloads: { allowed: boolean; why_not: string | null; hub: string };
+  downloads: { allowed: boolean; why_not: string | null };
   /** The last one that was asked for. */
   download: Download | null;
 }
@@ -118,6 +122,8 @@ export interface Unread {
 
 export interface ModelCard {
   name: string;
+  /** Which of the models that heed carries it is, under whatever name; null: none. */
+  embedded: string | null;
   version: string;
   dimensions: Dimensions;
   tied: boolean;
