@@ -18,14 +18,5 @@ stored=$trained-stored
 "$heed" convert "$trained" "$@" --compute-f32 --out "$stored" --force
 "$heed" microworld examples -m "$stored" --claims "$carried/claims.json" \
   --out "$carried/examples.json"
-# A run's own title is the name of its text.
-python3 - "$stored/reading.json" "$carried/reading.json" <<'PYTHON'
-import json, os, sys
-read = json.load(open(sys.argv[1]))
-if os.path.exists(sys.argv[2]):
-    read["title"] = json.load(open(sys.argv[2]))["title"]
-json.dump(read, open(sys.argv[2], "w"), indent=1, ensure_ascii=False)
-open(sys.argv[2], "a").write("\n")
-PYTHON
 cp "$stored"/{config.json,model.safetensors,tokenizer.json} "$carried"/
 if [ -e "$trained/reading.json" ]; then cp "$trained/reading.json" "$carried"/; fi

@@ -206,7 +206,7 @@ TEST(UnreadNote, SaysWhichAndOfHowMany) {
   EXPECT_EQ(unread_note(unread_of("pizza, cheese", words), UnreadFor::translation),
             "None of these 2 words (pizza, cheese) is among the about 1,100 that this model has "
             "read: its translation means little.");
-  EXPECT_EQ(unread_note(unread_of("I love love with and wa pizza", words)),
+  EXPECT_EQ(unread_note(unread_of("I love love with and wb pizza", words)),
             "1 of these 6 words (pizza) is not among the about 1,100 that this model has read: it "
             "may misread it.");
   EXPECT_EQ(unread_note(unread_of("I love", words)), "");
