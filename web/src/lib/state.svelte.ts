@@ -150,6 +150,11 @@ class Current {
   #text: string | null = null;
   #kept = new Map<string, Promise<unknown>>();
 
+  /** Whether what is shown is about another text than the view's, which the model could not take. */
+  get isFormer(): boolean {
+    return this.failure !== null && this.meta !== null && this.text !== page.view.text;
+  }
+
   /** Makes the trace of `text`, unless it is already shown or being made. */
   async show(text: string): Promise<void> {
     if (text === this.#text) return;

@@ -101,6 +101,25 @@ export interface ModelList {
   download: Download | null;
 }
 
+/** What a model has read, as far as it is known. */
+export interface Read {
+  title: string;
+  tokens: number;
+  /** How many different words; null where that is not known. */
+  words: number | null;
+  /** Of a translator's targets. */
+  target_words: number | null;
+}
+
+/** The words of a text that the model has not read. Ranges are [begin, end). */
+export interface Unread {
+  /** How many different words the text has. */
+  of: number;
+  words: { text: string; bytes: [number, number]; tokens: [number, number] }[];
+  /** A sentence that says so; null where the model has read every word. */
+  note: string | null;
+}
+
 export interface ModelCard {
   name: string;
   /** Which of the models that heed carries it is, under whatever name; null: none. */
@@ -111,6 +130,7 @@ export interface ModelCard {
   architecture: Architecture;
   dtype: string;
   has_tokenizer: boolean;
+  read?: Read | null;
   examples: Example[];
   limits: { prompt_tokens: number; trace_bytes: number };
   runs: string[];
@@ -144,6 +164,8 @@ export interface TraceMeta {
   tokens: Token[];
   /** Every token belongs to one of them, in order. */
   words: Word[];
+  /** Null where it is not known what the model has read. */
+  unread?: Unread | null;
   bytes: number;
   seconds: number;
   interventions: Intervention[];
