@@ -1,6 +1,6 @@
 # A model becomes part of the engine: models/NAME/{config.json, model.safetensors, tokenizer.json,
-# examples.json} are copied into its read-only data by the assembler. Builds without these files
-# work, and say that they have no such model.
+# examples.json, reading.json} are copied into its read-only data by the assembler. Builds without
+# these files work, and say that they have no such model.
 function(heed_embed_model target name)
   set(directory ${PROJECT_SOURCE_DIR}/models/${name})
   file(GLOB present CONFIGURE_DEPENDS ${directory}/*)
@@ -9,8 +9,9 @@ function(heed_embed_model target name)
   set(HEED_MODEL_WEIGHTS ${directory}/model.safetensors)
   set(HEED_MODEL_TOKENIZER ${directory}/tokenizer.json)
   set(HEED_MODEL_EXAMPLES ${directory}/examples.json)
+  set(HEED_MODEL_READING ${directory}/reading.json)
   set(files ${HEED_MODEL_CONFIG} ${HEED_MODEL_WEIGHTS} ${HEED_MODEL_TOKENIZER}
-    ${HEED_MODEL_EXAMPLES})
+    ${HEED_MODEL_EXAMPLES} ${HEED_MODEL_READING})
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}_files.cc)
   set(template embedded)
   foreach(file ${files})

@@ -21,6 +21,10 @@ namespace {
 
 constexpr const char* formats[] = {"", R"(,"heed":{"dtype":"bf16"})", R"(,"heed":{"dtype":"int8"})",
                                    R"(,"heed":{"dtype":"int4"})"};
+constexpr const char* with_embedding =
+    R"(,"heed":{"dtype":"int8","embedding":"int8","arithmetic":"f32"})";
+
+enum class Embedding { f32, rounded };
 
 std::string config_with(const char* format) {
   return std::string(
@@ -53,8 +57,13 @@ std::string file_with(const std::string& header, std::span<const std::uint8_t> d
 // The safetensors header of the model's tensors in `format`, and their size in bytes.
 class Header {
  public:
-  explicit Header(std::string format) : format_(std::move(format)) {
-    plain("wte.weight", 3, 2);
+  explicit Header(std::string format, Embedding embedding = Embedding::f32)
+      : format_(std::move(format)) {
+    if (embedding == Embedding::f32) {
+      plain("wte.weight", 3, 2);
+    } else {
+      integers("wte.weight", 3, 2);
+    }
     plain("wpe.weight", 2, 2);
     for (const std::string norm : {"h.0.ln_1", "h.0.ln_2", "ln_f"}) {
       add(norm + ".weight", "F32", "2", 8);
@@ -79,13 +88,17 @@ class Header {
   void plain(const std::string& name, std::size_t rows, std::size_t columns) {
     add(name, "F32", std::to_string(rows) + "," + std::to_string(columns), rows * columns * 4);
   }
+  void integers(const std::string& name, std::size_t outputs, std::size_t inputs) {
+    const std::string rows = std::to_string(outputs) + ",";
+    const std::size_t row = format_ == "int8" ? inputs : (inputs + 1) / 2;
+    add(name + "." + format_, format_ == "int8" ? "I8" : "U8", rows + std::to_string(row),
+        outputs * row);
+    add(name + ".scales", "BF16", rows + "1", outputs * 2);
+  }
   void matrix(const std::string& stem, std::size_t outputs, std::size_t inputs) {
-    const std::string name = stem + ".weight", rows = std::to_string(outputs) + ",";
+    const std::string name = stem + ".weight";
     if (format_ == "int8" || format_ == "int4") {
-      const std::size_t row = format_ == "int8" ? inputs : (inputs + 1) / 2;
-      add(name + "." + format_, format_ == "int8" ? "I8" : "U8", rows + std::to_string(row),
-          outputs * row);
-      add(name + ".scales", "BF16", rows + "1", outputs * 2);
+      integers(name, outputs, inputs);
     } else {
       const std::size_t size = format_ == "bf16" ? 2 : 4;
       add(name, format_ == "bf16" ? "BF16" : "F32",
@@ -170,6 +183,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string file = file_with(header.text(), input, header.bytes());
     load(config, std::as_bytes(std::span(file)));
   }
+  const Header rounded("int8", Embedding::rounded);
+  const std::string file = file_with(rounded.text(), input, rounded.bytes());
+  load(config_with(with_embedding), std::as_bytes(std::span(file)));
   for (const Files& saved : saved_models()) load_changed(saved, input);
   const std::string fields(reinterpret_cast<const char*>(data), size);
   for (const heed::Format& format : heed::formats()) {

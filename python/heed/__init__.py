@@ -39,6 +39,7 @@ from .explain import (attribute_logit, attribute_tokens, detect_head, heads, len
 from .hooks import HookPoint
 from .model import Config, Generation, Model, Step, load
 from .names import get_act_name
+from .reading import Read, Unread, UnreadWord
 from .tokenizer import Tokenizer
 from .training import Evaluation, Training, TrainingStep, evaluate, train
 from .translator import Hypothesis, Translation, Translator
@@ -46,8 +47,8 @@ from .translator import Hypothesis, Translation, Translator
 atexit.register(_heed.end_computing)
 
 __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
-           "LazyAttention", "Model", "PairActivationCache", "Step", "Tokenizer", "Training", "TrainingStep",
-           "Translation", "Translator", "__version__", "allow_integer_prompts", "attribute_logit",
+           "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "Tokenizer", "Training", "TrainingStep",
+           "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
            "attribute_tokens", "detect_head", "errors", "evaluate", "explain", "get_act_name",
            "heads", "interventions", "lens", "load", "microworld", "next_words", "patching",
            "set_threads", "show_attention", "show_tokens", "threads", "train"]

@@ -10,6 +10,7 @@ from . import _heed, _inputs
 from .cache import ActivationCache
 from .errors import InvalidArgument, NotFound, Unsupported
 from .hooks import Hooked, call_with_gradient, resolved, wanted_return
+from .reading import Reader
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
 Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
@@ -103,7 +104,7 @@ def _dimension(name: str, doc: str):
     return property(weight, doc=doc)
 
 
-class Model(Hooked):
+class Model(Hooked, Reader):
     """A GPT-style model: ``heed.load("starter")``.
 
     Text, token ids ``(T,)`` or ``(B, T)``, and lists of texts or of ids are taken alike. Texts of

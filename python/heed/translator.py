@@ -9,6 +9,7 @@ from .cache import PairActivationCache
 from .errors import InvalidArgument
 from .hooks import Hooked, call_with_gradient, resolved, wanted_return
 from .pictures import LensTable
+from .reading import Reader
 
 Text = Union[str, np.ndarray, Sequence[int]]
 Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
@@ -32,7 +33,7 @@ class Translation(NamedTuple):
         return self.hypotheses[0].text
 
 
-class Translator(Hooked):
+class Translator(Hooked, Reader):
     """``heed.Translator.load("translator")`` is the built-in one, English to German.
 
     Its passes read a source and a target, each a text or token ids. What the decoder reads begins

@@ -35,6 +35,20 @@ auto take_lock(Take&& take) {
 
 }  // namespace
 
+py::object read_tuple(const std::optional<ReadTexts>& read) {
+  if (!read) return py::none();
+  return py::make_tuple(read->title, read->tokens, read->words, read->target_words);
+}
+
+py::object unread_tuple(const std::optional<UnreadText>& unread) {
+  if (!unread) return py::none();
+  py::list words;
+  for (const UnreadText::Word& word : unread->words) {
+    words.append(py::make_tuple(word.text, word.begin, word.end));
+  }
+  return py::make_tuple(words, unread->of, unread->note);
+}
+
 Unlocked::Unlocked() {
   ++computing;
   state_ = PyEval_SaveThread();

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "heed/heed.h"
 #include "heed/intervention.h"
 #include "heed/pair_activations.h"
+#include "heed/reading.h"
 
 namespace heed::python {
 
@@ -35,6 +37,11 @@ void bind_training(py::module_& module);
 void bind_translation(py::module_& module);
 
 // NumPy arrays of heed's memory, which they keep alive.
+// (title, tokens, words or None, target words or None), or None.
+py::object read_tuple(const std::optional<ReadTexts>& read);
+// ([(text, begin, end)], different words, note), or None.
+py::object unread_tuple(const std::optional<UnreadText>& unread);
+
 py::array array_of(const Array& array);
 py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
 // The same, which cannot be written to.

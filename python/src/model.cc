@@ -167,6 +167,12 @@ void bind_model(py::module_& module) {
       .def_property_readonly("dimensions", &dimensions)
       .def_property_readonly(
           "has_tokenizer", [](const ModelHandle& handle) { return handle.get()->has_tokenizer(); })
+      .def_property_readonly(
+          "read", [](const ModelHandle& handle) { return read_tuple(read_texts(*handle.get())); })
+      .def("unread",
+           [](const ModelHandle& handle, const std::string& text) {
+             return unread_tuple(unread_words(*handle.get(), text));
+           })
       .def("prompt_tokens",
            [](const ModelHandle& handle, const std::string& text) {
              return prompt_tokens(*handle.get(), text);

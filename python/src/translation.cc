@@ -83,6 +83,12 @@ void bind_translation(py::module_& module) {
                  [&] { return translate_greedily(translator, tokens, longest, options); })});
            })
       .def_property_readonly("name", &Translator::name)
+      .def_property_readonly(
+          "read", [](const Translator& translator) { return read_tuple(read_texts(translator)); })
+      .def("unread",
+           [](const Translator& translator, const std::string& source) {
+             return unread_tuple(unread_words(translator, source));
+           })
       .def("encode", &Translator::encode)
       .def("decode", [](const Translator& translator,
                         const TokenArray& tokens) { return translator.decode(vector_of(tokens)); })

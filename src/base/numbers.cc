@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <span>
 
@@ -161,6 +162,12 @@ std::int64_t parse_bytes(const std::string& text) {
   const bool is_size = problem_of(text, Quantity::bytes, bytes).empty() && bytes < most;
   require(is_size, ErrorCode::invalid_argument, "'{}' is not a size such as 1GiB or 500MB", text);
   return static_cast<std::int64_t>(bytes);
+}
+
+std::string grouped(long long number) {
+  std::string digits = std::to_string(std::abs(number));
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, ",");
+  return (number < 0 ? "-" : "") + digits;
 }
 
 }  // namespace heed

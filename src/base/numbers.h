@@ -14,6 +14,9 @@ double shortest_decimal(float value);
 // The double nearest to `value` rounded to 1 to 17 significant decimal digits.
 double rounded_decimal(float value, int digits);
 
+// 1234567 as "1,234,567".
+std::string grouped(long long number);
+
 // Numbers with units: "10Gbit", "64GiB", "50us", "300B".
 enum class Quantity {
   count,   // 300B, 1.5T, 3e11

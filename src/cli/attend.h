@@ -55,6 +55,9 @@ struct AttendedText {
   AttendedSite site() const;
 };
 
+// Whether any token is a part of a character: then words, or characters, are what people can read.
+bool splits_characters(std::span<const std::string> tokens);
+
 struct HeadChoice {
   std::int64_t layer = 0;
   std::int64_t head = 0;

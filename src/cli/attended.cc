@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "cli/attend.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
@@ -14,8 +15,11 @@ namespace {
 
 std::vector<std::string> unit_names(const std::vector<std::string>& bytes,
                                     const std::vector<TextWord>& words, MapUnit unit) {
-  if (unit == MapUnit::tokens) return bytes;
   std::vector<std::string> names;
+  if (unit == MapUnit::tokens) {
+    for (const std::string& token : bytes) names.push_back(named_bytes(token));
+    return names;
+  }
   for (const TextWord& word : words) names.push_back(word.text);
   return names;
 }
@@ -56,7 +60,12 @@ AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> 
 }
 
 std::string AttendedText::label(std::int64_t position, int width) const {
-  return fit(visible(bytes[position]), width);
+  return fit(visible(named_bytes(bytes[position])), width);
+}
+
+bool splits_characters(std::span<const std::string> tokens) {
+  return std::ranges::any_of(tokens,
+                             [](const std::string& token) { return !is_valid_utf8(token); });
 }
 
 std::string AttendedText::described(std::int64_t position) const {

@@ -15,8 +15,10 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/pair_command.h"
+#include "cli/unread.h"
 #include "engine/load_pair_model.h"
 #include "engine/pair_json.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
@@ -125,6 +127,7 @@ std::vector<RankedHead> ranked(const AttendedText& text) {
 void print_attention_json(const AttendOptions& options, const AttendedText& text) {
   OrderedJson document{{"model", text.model.name},
                        {"tokens", tokens_json(text.model, text.tokens)}};
+  add_reading(document, text.model, text.tokens);
   if (options.interventions.any()) document["changed"] = options.interventions.summary();
   if (!options.word.empty()) {
     const std::vector<TextWord> words = text_words(text.model, text.tokens);
@@ -196,7 +199,8 @@ void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
   target["is_translation"] = pair.is_translation;
   OrderedJson document{{"model", pair.model.name},
                        {"source", pair_text_json(pair.model, PairSide::source, tokens.source)},
-                       {"target", std::move(target)}};
+                       {"target", std::move(target)},
+                       {"read", read_json(pair.model.reading)}};
   if (options.interventions.any()) document["changed"] = options.interventions.summary();
   if (!options.word.empty()) {
     document["walk"] = word_json(pair, word_choice(options, pair));
@@ -235,12 +239,17 @@ void attend_pair(const PairModel& model, const AttendOptions& options) {
       make_interventions(options.interventions, model, texts.tokens);
   AttendedPair pair(model, std::move(texts), editor);
   if (options.json) return print_pair_json(options, pair);
+  tell_of_unread(model, pair.pass.texts());
   const Screen screen;
   if (!options.word.empty()) return print_pair_word(pair, word_choice(options, pair), screen);
   if (options.head) {
     return print_pair_map(
         pair, {site_of_head(options, pair.pass.architecture()), *options.layer, *options.head},
-        options.words ? MapUnit::words : MapUnit::tokens, screen);
+        options.words || splits_characters(pair.source_bytes) ||
+                splits_characters(pair.target_bytes)
+            ? MapUnit::words
+            : MapUnit::tokens,
+        screen);
   }
   if (options.top > 0)
     return print_pair_heads(pair, chosen_sites(options, pair.pass.architecture()), options.top,
@@ -263,6 +272,7 @@ void attend(const AttendOptions& options) {
   }
   const AttendedText text(model, tokens, layers_to_keep(options, model.gpt.specification()));
   if (options.json) return print_attention_json(options, text);
+  tell_of_unread(model, tokens);
   const Screen screen;
   if (!options.word.empty()) {
     const std::vector<TextWord> words = text_words(text.model, text.tokens);
@@ -271,8 +281,9 @@ void attend(const AttendOptions& options) {
                            screen);
   }
   if (options.layer) {
-    return print_head_map(text, {*options.layer, *options.head},
-                          options.words ? MapUnit::words : MapUnit::tokens, screen);
+    return print_head_map(
+        text, {*options.layer, *options.head},
+        options.words || splits_characters(text.bytes) ? MapUnit::words : MapUnit::tokens, screen);
   }
   if (options.top > 0) {
     print("\n" + screen.ink.title("Most selective heads") +

@@ -25,6 +25,8 @@ struct ConvertOptions {
   std::string model;
   std::string dtype;
   fs::path out;
+  bool embedding = false;
+  bool compute_f32 = false;
   bool force = false;
   bool json = false;
 };
@@ -32,22 +34,26 @@ struct ConvertOptions {
 SourceFiles files_of(const std::string& model) {
   const auto embedded = embedded_model(model);
   if (!embedded) return read_source_files(model_path(model));
-  SourceFiles files({{tokenizer_file_name, std::string(embedded->tokenizer)}});
+  SourceFiles files({{tokenizer_file_name, std::string(embedded->tokenizer)},
+                     {reading_file_name, std::string(embedded->reading)}});
   files.config = parse_ordered_config(embedded->config, model + ": " + config_file_name);
   return files;
 }
 
 // Loaded as it is stored: saving rounds it, and says which tensor it cannot round.
 void write_model(const ConvertOptions& options, WeightFormat format) {
+  SavedAs as = format;
+  if (options.embedding) as.embedding = SavedAs::Embedding::rounded;
+  if (options.compute_f32) as.arithmetic = SavedAs::Arithmetic::f32;
   const SourceFiles files = files_of(options.model);
   if (is_translator(options.model)) {
     const LoadedTranslator translator = load_translator(options.model, {}, TokenizerNeed::optional);
     require_rounded_once(translator.model.parameters(), format, options.model);
-    return save_transformer(translator.model, options.out, files, format);
+    return save_transformer(translator.model, options.out, files, as);
   }
   const LoadedModel model = load_model(options.model);
   require_rounded_once(model.gpt.parameters(), format, options.model);
-  save_transformer(model.gpt, options.out, files, format);
+  save_transformer(model.gpt, options.out, files, as);
 }
 
 void convert(const ConvertOptions& options) {
@@ -85,6 +91,9 @@ void add_convert_command(Command app) {
   command->add_option("-o,--out", options->out, "Write the model to this directory")
       ->required()
       ->type_name("DIR");
+  command->add_flag("--embedding", options->embedding, "Store the token embedding in DTYPE too");
+  command->add_flag("--compute-f32", options->compute_f32,
+                    "Mark the model to be computed in f32 with the stored numbers");
   command->add_flag("--force", options->force, "Replace an existing model");
   add_json_option(*command, options->json);
   command->callback([options] { convert(*options); });

@@ -16,6 +16,7 @@
 #include "cli/model_options.h"
 #include "cli/output.h"
 #include "cli/terminal/terminal.h"
+#include "cli/unread.h"
 #include "engine/views/token_json.h"
 #include "generate/generator.h"
 
@@ -79,14 +80,16 @@ void check_call(const GenerateCommandOptions& options, const LoadedModel& model,
 OrderedJson result_json(const LoadedModel& model, const std::vector<std::int32_t>& prompt,
                         const GenerationResult& result) {
   const GenerationTimings& timings = result.timings;
-  return {{"model", model.name},
-          {"prompt_tokens", tokens_json(model, prompt)},
-          {"tokens", tokens_json(model, result.tokens)},
-          {"text", result.text},
-          {"finish_reason", finish_reason_name(result.finish_reason)},
-          {"shifts", result.shifts},
-          {"prompt_seconds", timings.prompt_seconds},
-          {"generate_seconds", timings.generate_seconds}};
+  OrderedJson document{{"model", model.name},
+                       {"prompt_tokens", tokens_json(model, prompt)},
+                       {"tokens", tokens_json(model, result.tokens)},
+                       {"text", result.text},
+                       {"finish_reason", finish_reason_name(result.finish_reason)},
+                       {"shifts", result.shifts},
+                       {"prompt_seconds", timings.prompt_seconds},
+                       {"generate_seconds", timings.generate_seconds}};
+  add_reading(document, model, prompt);
+  return document;
 }
 
 double per_second(std::int64_t count, double seconds) {
@@ -128,6 +131,7 @@ void generate_text(const GenerateCommandOptions& options) {
   const auto editor = make_interventions(options.interventions, model, prompt, edited);
   generation.editor = editor.get();
 
+  if (!options.json) tell_of_unread(model, prompt);
   const Ink ink(standard_output());
   const bool streams = !options.json;
   bool line_begun = false;

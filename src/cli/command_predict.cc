@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "cli/unread.h"
 #include "engine/facade.h"
 #include "engine/loaded_model.h"
 #include "engine/views/report_json.h"
@@ -90,6 +91,7 @@ void print_prediction_json(const PredictOptions& options, const Model& model,
   };
   OrderedJson document{{"model", model.name()},
                        {"tokens", tokens_json(ModelAccess::loaded(model), tokens)}};
+  add_reading(document, ModelAccess::loaded(model), tokens);
   document["temperature"] = options.sampling.temperature;
   document["candidates"] = candidates(logits.rows, logits.last());
   if (!logits.edited.empty()) document["edited"] = candidates(logits.edited, logits.last());
@@ -239,6 +241,7 @@ void predict(const PredictOptions& options) {
     logits.edited = compute_logits(EditedModel(model, edits), tokens, options.all_positions);
   }
   if (options.json) return print_prediction_json(options, model, tokens, logits);
+  tell_of_unread(loaded, tokens);
   if (!edits.empty()) return print_side_by_side(options, model, logits);
   print_prediction(options, model, tokens, logits);
 }

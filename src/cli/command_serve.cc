@@ -14,6 +14,7 @@
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
+#include "engine/pull.h"
 #include "server/serve.h"
 
 namespace heed::cli {
@@ -21,9 +22,10 @@ namespace {
 
 constexpr int nearby_ports = 32;
 
-struct TrainingOptions {
-  bool is_off = false;
-  std::string directory;
+struct PageOptions {
+  bool no_training = false;
+  bool no_downloads = false;
+  std::string live_runs;
 };
 
 struct ServeCommandOptions {
@@ -35,8 +37,9 @@ struct ServeCommandOptions {
   double idle_time = 5;
   double grace_time = 5;
   std::string trace_budget = "2GiB";
+  std::string model_budget = "4GiB";
   bool any_near_port = false;  // without --port
-  TrainingOptions training;
+  PageOptions page;
 };
 
 void check_access(const Command& command, const server::ServeOptions& serve) {
@@ -63,24 +66,24 @@ void check_access(const Command& command, const server::ServeOptions& serve) {
   }
 }
 
-// Whether only this machine's own clients, or those with a key, reach the server.
-bool is_closed(const server::ServeOptions& serve) {
-  if (!serve.gate.api_key.empty()) return true;
+// Whether only this machine's own clients reach the server.
+bool is_local(const server::ServeOptions& serve) {
   const std::string& host = serve.http.host;
   const bool is_loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
   return is_loopback && serve.gate.allowed_hosts.empty() && serve.gate.allowed_origins.empty();
 }
 
 // Training takes the processor and the disk, and its runs show the user's texts: both are for a
-// closed server alone, unless a directory of runs is named.
-void choose_training(const TrainingOptions& chosen, server::ServeOptions& serve) {
+// server that only this machine's own clients reach, or those with a key, unless a directory of
+// runs is named.
+void choose_training(const PageOptions& chosen, server::ServeOptions& serve) {
   server::ExplorerOptions& explorer = serve.explorer;
-  explorer.live_runs = chosen.directory;
-  if (chosen.is_off) {
+  explorer.live_runs = chosen.live_runs;
+  if (chosen.no_training) {
     explorer.why_no_training = "this server was started with --no-training";
     return;
   }
-  if (!is_closed(serve)) {
+  if (!is_local(serve) && serve.gate.api_key.empty()) {
     explorer.why_no_training =
         "this server is open to others without --api-key, so it does not train";
     return;
@@ -91,6 +94,19 @@ void choose_training(const TrainingOptions& chosen, server::ServeOptions& serve)
         "there is no place for runs: neither XDG_DATA_HOME nor HOME names a directory; start with "
         "--live-runs DIR";
   }
+}
+
+// A download fills the user's disk, and is made with the user's token.
+std::string why_no_downloads(const PageOptions& chosen, const server::ServeOptions& serve) {
+  if (chosen.no_downloads) return "this server was started with --no-downloads";
+  if (!is_local(serve)) return "this server is open to others, so it does not download models";
+  if (hub_settings_from_environment().offline) {
+    return "HEED_OFFLINE is set, so heed does not connect to a hub";
+  }
+  if (default_model_cache().empty()) {
+    return fmt::format("there is no place for models: {}", no_cache_directory);
+  }
+  return {};
 }
 
 // Unpacked where it can be made again; empty where that fails, as everything else works without it.
@@ -112,10 +128,12 @@ void start(const ServeCommandOptions& options) {
   serve.http.grace_time = server::HttpOptions::Seconds(options.grace_time);
   serve.scheduler.cache_type = kernels::parse_cache_type(options.cache_type);
   serve.explorer.trace_budget = parse_bytes(options.trace_budget);
+  serve.explorer.model_budget = parse_bytes(options.model_budget);
   // Read at the first request for it; a name without a file fails now.
   if (!serve.explorer.corpus.empty()) MappedFile(serve.explorer.corpus);
   if (serve.face == server::Face::explorer) {
-    choose_training(options.training, serve);
+    choose_training(options.page, serve);
+    serve.explorer.why_no_downloads = why_no_downloads(options.page, serve);
     serve.explorer.recorded_run = recorded_run();
   }
   serve.warn = [](const std::string& message) { spdlog::warn("heed: {}", message); };
@@ -251,11 +269,22 @@ void add_explore_command(Command app) {
       ->refuse_extra_args()
       ->group("Explorer");
   command
-      ->add_option("--live-runs", options->training.directory,
+      ->add_option("--live-runs", options->page.live_runs,
                    "Keep runs that the page trains in this directory [heed/runs in XDG_DATA_HOME]")
       ->type_name("DIR")
       ->group("Explorer");
-  command->add_flag("--no-training", options->training.is_off, "Do not train for the page")
+  command->add_flag("--no-training", options->page.no_training, "Do not train for the page")
+      ->group("Explorer");
+  command
+      ->add_flag("--no-downloads", options->page.no_downloads,
+                 "Do not download models for the page")
+      ->group("Explorer");
+  command
+      ->add_option("--model-budget", options->model_budget,
+                   "Keep models that the page changes to in this much memory; drop the least "
+                   "recently used")
+      ->capture_default_str()
+      ->type_name("SIZE")
       ->group("Explorer");
   command
       ->add_option("--trace-budget", options->trace_budget,

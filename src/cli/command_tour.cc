@@ -14,6 +14,8 @@
 #include "cli/output.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "cli/unread.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "generate/generator.h"
@@ -182,6 +184,8 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
   }
   return {{"model", text.model.name},
           {"tokens", tokens_json(text.model, text.tokens)},
+          {"read", read_json(text.model.reading)},
+          {"unread", unread_json(unread_in(text.model, text.tokens))},
           {"next", std::move(next)},
           {"heads", std::move(selective)},
           {"word",
@@ -209,6 +213,7 @@ void tour(TourOptions options) {
   const GenerationResult result = continue_text(options, model, text.tokens);
   if (options.json) return print_json(tour_json(text, candidates, heads, row, result));
 
+  tell_of_unread(model, text.tokens);
   const Screen screen;
   const Tour shown(text, screen);
   shown.introduce();

@@ -211,7 +211,7 @@ void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
 
 // The directory of a model to fine-tune: files are read, so the built-in one's name is refused.
 std::filesystem::path fine_tuned_directory(const std::string& from) {
-  if (from == starter_name || from == embedded_translator_name) {
+  if (is_embedded_name(from)) {
     fail_usage(
         fmt::format("--from takes a model directory; write the built-in model to one with: heed "
                     "convert {} --dtype f32 --out DIR",

@@ -18,11 +18,13 @@
 #include "cli/output.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
+#include "cli/unread.h"
 #include "engine/embedded_files.h"
 #include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
 #include "engine/searched_beams.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 
 namespace heed::cli {
@@ -175,7 +177,10 @@ OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& s
                         const std::vector<TranslatedPart>& translated) {
   OrderedJson translations = OrderedJson::array();
   for (const TranslatedPart& each : translated) {
-    OrderedJson translation{{"line", each.line + 1}, {"source", each.source}};
+    OrderedJson translation{
+        {"line", each.line + 1},
+        {"source", each.source},
+        {"unread", unread_json(unread_in(translator, each.source), UnreadFor::translation)}};
     if (each.is_cropped) translation["cropped"] = true;
     if (each.parts > 1) {
       translation["part"] = each.part + 1;
@@ -188,6 +193,7 @@ OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& s
     translations.push_back(std::move(translation));
   }
   return {{"model", translator.name},
+          {"read", read_json(translator.reading)},
           {"beams", search.beams},
           {"length_penalty", search.length_penalty},
           {"translations", std::move(translations)}};
@@ -215,7 +221,11 @@ std::string tree_text(const LoadedTranslator& translator, const SourceLines& sou
     return draw_beam_tree(model, source, searched,
                           options.out.empty() ? standard_output() : Terminal{});
   }
-  OrderedJson document{{"model", translator.name}, {"source", source}};
+  OrderedJson document{
+      {"model", translator.name},
+      {"source", source},
+      {"read", read_json(translator.reading)},
+      {"unread", unread_json(unread_in(translator, source), UnreadFor::translation)}};
   document.update(searched_beams_json(model, searched));
   return json_text(document) + "\n";
 }
@@ -248,6 +258,7 @@ void translate(TranslateCallOptions options) {
   const LoadedTranslator translator = load_translator(options.model, load);
   const auto editor = make_interventions(options.interventions, pair_model_of(translator), {});
   search.editor = editor.get();
+  if (!options.json) tell_of_unread(translator, fmt::format("{}", fmt::join(sources.lines, "\n")));
   const std::string text = options.tree ? tree_text(translator, sources, options)
                                         : translated_text(translator, sources, options);
   const bool is_plain = !options.tree && !options.json;

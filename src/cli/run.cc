@@ -47,6 +47,7 @@ void add_all_commands(Command app) {
   add_plan_command(app);
   add_tokenize_command(app);
   add_tokenizer_command(app);
+  add_reading_command(app);
   add_microworld_command(app);
   add_bench_command(app);
   add_pull_command(app);

@@ -127,7 +127,7 @@ void Retries::wait(const HttpReply& reply) {
   require(may_pass(reply), ErrorCode::input_output, "cannot download {}: {}", what_,
           failure_text(reply));
   require(failures_ < options_.most_tries, ErrorCode::input_output,
-          "cannot download {} after {} tries: {}; the same command continues where this one ended",
+          "cannot download {} after {} tries: {}; the next try continues where this one ended",
           what_, failures_, failure_text(reply));
   if (reply.retry_after) {
     require(*reply.retry_after <= options_.longest_retry_after, ErrorCode::input_output,
@@ -141,6 +141,7 @@ void Retries::wait(const HttpReply& reply) {
 }
 
 void Retries::pause(std::chrono::milliseconds delay) const {
+  if (options_.waiting) options_.waiting(delay);
   if (options_.pause) return options_.pause(delay);
   constexpr std::chrono::milliseconds between_stops{100};
   const auto end = std::chrono::steady_clock::now() + delay;

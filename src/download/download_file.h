@@ -20,7 +20,8 @@ struct RetryOptions {
   std::chrono::milliseconds first_delay{500};       // doubled at each try
   std::chrono::milliseconds longest_delay{16'000};  // of those that are not asked for
   std::chrono::seconds longest_retry_after{300};    // a server that asks for more is not waited for
-  std::function<void(std::chrono::milliseconds)> pause;  // waits; empty: by the clock
+  std::function<void(std::chrono::milliseconds)> pause;    // waits; empty: by the clock
+  std::function<void(std::chrono::milliseconds)> waiting;  // called before it; may be empty
 };
 
 // Counts the tries of one download.

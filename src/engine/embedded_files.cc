@@ -31,9 +31,23 @@ void write_files(const std::filesystem::path& directory) {
 
 }  // namespace
 
+bool is_embedded_decoder(std::string_view name) {
+  return std::ranges::find(embedded_decoder_names, name) != embedded_decoder_names.end();
+}
+
+bool is_embedded_name(std::string_view name) {
+  return is_embedded_decoder(name) || name == embedded_translator_name;
+}
+
+std::optional<EmbeddedModel> find_embedded_model(std::string_view name) {
+  if (name == starter_name) return starter_files();
+  if (name == english_name) return english_files();
+  return name == embedded_translator_name ? translator_files() : std::nullopt;
+}
+
 std::optional<EmbeddedModel> embedded_model(std::string_view name) {
-  if (name != starter_name && name != embedded_translator_name) return std::nullopt;
-  std::optional<EmbeddedModel> files = name == starter_name ? starter_files() : translator_files();
+  if (!is_embedded_name(name)) return std::nullopt;
+  std::optional<EmbeddedModel> files = find_embedded_model(name);
   require(
       files.has_value(), ErrorCode::not_found,
       "this build of heed has no model '{0}' (models/{0} was missing when it was built); name a "

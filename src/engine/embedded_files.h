@@ -1,7 +1,8 @@
-// What ships inside the binary: a model that continues texts, one that translates, and a small
+// What ships inside the binary: models that continue texts, one that translates, and a small
 // training run.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -11,21 +12,33 @@
 namespace heed {
 
 inline constexpr std::string_view starter_name = "starter";
+inline constexpr std::string_view english_name = "english";
 inline constexpr std::string_view embedded_translator_name = "translator";
+inline constexpr std::array embedded_decoder_names{starter_name, english_name};
+
+// Whether it names a model of either kind that heed carries, if perhaps not in this build.
+bool is_embedded_name(std::string_view name);
+bool is_embedded_decoder(std::string_view name);
 
 struct EmbeddedModel {
   std::string_view config;             // config.json
   std::span<const std::byte> weights;  // model.safetensors
   std::string_view tokenizer;          // tokenizer.json
   std::string_view examples;           // examples.json, what measures claims about the model
+  std::string_view reading;            // reading.json, what the model has read
 };
 
 // Absent in builds without models/starter.
 std::optional<EmbeddedModel> starter_files();
 
+// Absent in builds without models/english.
+std::optional<EmbeddedModel> english_files();
+
 // Absent in builds without models/translator.
 std::optional<EmbeddedModel> translator_files();
 
+// The files of the model of this name, of either kind; none where this build does not have it.
+std::optional<EmbeddedModel> find_embedded_model(std::string_view name);
 // The files of the model of this name, of either kind; none for another name. Throws
 // Error{not_found} where this build does not have it.
 std::optional<EmbeddedModel> embedded_model(std::string_view name);

@@ -88,6 +88,9 @@ void save_processed(const Model& model, const std::string& directory) {
     for (TokenizerFile& file : loaded.tokenizer->files()) {
       files.companions.push_back({std::move(file.name), std::move(file.content)});
     }
+    if (loaded.reading != nullptr) {
+      files.companions.push_back({reading_file_name, reading_text(*loaded.reading)});
+    }
   }
   save_transformer(process_weights(gpt_of(model)), directory, files);
 }

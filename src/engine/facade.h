@@ -40,7 +40,8 @@ struct TranslatorAccess {
                            .model = from.model.with_editor(std::move(editor)),
                            .tokenizers = from.tokenizers,
                            .cache_type = from.cache_type,
-                           .is_embedded = from.is_embedded}}));
+                           .is_embedded = from.is_embedded,
+                           .reading = from.reading}}));
   }
 };
 

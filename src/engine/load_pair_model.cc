@@ -29,14 +29,16 @@ PairModel load_pair_model(const std::string& name_or_path) {
   return {.name = std::move(loaded.name),
           .model = std::make_shared<const Transformer>(std::move(loaded.model)),
           .source_tokenizer = std::move(loaded.tokenizers.source),
-          .target_tokenizer = std::move(loaded.tokenizers.target)};
+          .target_tokenizer = std::move(loaded.tokenizers.target),
+          .reading = std::move(loaded.reading)};
 }
 
 PairModel pair_model_of(const LoadedTranslator& translator) {
   return {.name = translator.name,
           .model = {&translator.model, [](const Transformer*) {}},
           .source_tokenizer = translator.tokenizers.source,
-          .target_tokenizer = translator.tokenizers.target};
+          .target_tokenizer = translator.tokenizers.target,
+          .reading = translator.reading};
 }
 
 }  // namespace heed

@@ -38,10 +38,12 @@ LoadedModel LoadedModel::with_editor(std::shared_ptr<Editor> editor) const {
   return {.name = name,
           .gpt = gpt.with_editor(std::move(editor)),
           .tokenizer = tokenizer,
-          .is_starter = is_starter,
+          .embedded_name = embedded_name,
           .cache_type = cache_type,
           .directory = directory,
-          .named_end_tokens = named_end_tokens};
+          .named_end_tokens = named_end_tokens,
+          .named_beginning = named_beginning,
+          .reading = reading};
 }
 
 std::vector<std::int32_t> LoadedModel::end_tokens() const {
@@ -104,14 +106,25 @@ std::vector<std::string> LoadedModel::text_pieces(std::span<const std::int32_t> 
   return pieces;
 }
 
+std::shared_ptr<const ReadingRecord> reading_of(const std::filesystem::path& directory) {
+  std::optional<ReadingRecord> reading = find_reading(directory);
+  return reading ? std::make_shared<const ReadingRecord>(*std::move(reading)) : nullptr;
+}
+
+std::shared_ptr<const ReadingRecord> reading_of(const EmbeddedModel& files) {
+  return std::make_shared<const ReadingRecord>(
+      parse_reading(files.reading, "the built-in model's reading.json"));
+}
+
 LoadedModel load_model(const std::string& name_or_path) {
   if (name_or_path == embedded_translator_name) fail_as_translator(name_or_path);
   if (const auto files = embedded_model(name_or_path)) {
     return {.name = name_or_path,
             .gpt = load_transformer(StacksWanted::one,
-                                    ModelBytes{"the starter model", files->config, files->weights}),
+                                    ModelBytes{name_or_path, files->config, files->weights}),
             .tokenizer = embedded_tokenizer(*files),
-            .is_starter = true};
+            .embedded_name = name_or_path,
+            .reading = reading_of(*files)};
   }
   const std::filesystem::path path = model_path(name_or_path);
   require(!std::filesystem::is_directory(path) || std::filesystem::exists(path / config_file_name),
@@ -124,6 +137,7 @@ LoadedModel load_model(const std::string& name_or_path) {
   const std::filesystem::path directory = model_directory(path);
   if (holds_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
   model.directory = directory;
+  model.reading = reading_of(directory);
   const std::int64_t vocabulary = model.gpt.specification().vocabulary_size;
   model.named_end_tokens = named_end_tokens(directory, vocabulary, model.tokenizer.get());
   model.named_beginning = read_beginning_of_text(read_model_fields(directory), vocabulary);
@@ -152,9 +166,7 @@ std::filesystem::path model_path(const std::filesystem::path& path) {
 }
 
 std::string model_name(const std::string& name_or_path) {
-  if (name_or_path == starter_name || name_or_path == embedded_translator_name) {
-    return name_or_path;
-  }
+  if (is_embedded_name(name_or_path)) return name_or_path;
   const std::filesystem::path directory =
       std::filesystem::canonical(model_directory(model_path(name_or_path)));
   if (std::string pulled = pulled_model_name(directory); !pulled.empty()) return pulled;

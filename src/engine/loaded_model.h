@@ -13,20 +13,26 @@
 #include "model/architecture.h"
 #include "model/cache.h"
 #include "model/transformer.h"
+#include "tokenizer/reading.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
 
+struct EmbeddedModel;
+
 struct LoadedModel {
   std::string name;  // for people: of the run or directory, never a path; see model_name()
   Transformer gpt;
-  std::shared_ptr<Tokenizer> tokenizer;   // null where the directory has none
-  bool is_starter = false;                // the built-in one, under any name
+  std::shared_ptr<Tokenizer> tokenizer;  // null where the directory has none
+  std::string embedded_name{};           // of the built-in one that it is, under any name; or empty
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade
 
   std::filesystem::path directory{};  // of its files; empty: the built-in one, or made in memory
-  std::vector<std::int32_t> named_end_tokens{};  // see engine/special_tokens.h
-  std::int64_t named_beginning = -1;             // `bos_token_id`; −1: none
+  std::vector<std::int32_t> named_end_tokens{};    // see engine/special_tokens.h
+  std::int64_t named_beginning = -1;               // `bos_token_id`; −1: none
+  std::shared_ptr<const ReadingRecord> reading{};  // what it has read; null: nothing is known
+
+  bool is_starter() const { return embedded_name == "starter"; }
 
   // The same model and tokenizer in memory, all of whose passes `editor` changes.
   LoadedModel with_editor(std::shared_ptr<Editor> editor) const;
@@ -54,10 +60,14 @@ struct LoadedModel {
   std::vector<std::string> text_pieces(std::span<const std::int32_t> ids) const;
 };
 
+// What a model of a directory, or an embedded one, has read; null where nothing is known.
+std::shared_ptr<const ReadingRecord> reading_of(const std::filesystem::path& directory);
+std::shared_ptr<const ReadingRecord> reading_of(const EmbeddedModel& files);
+
 // A directory in the Hugging Face layout, a safetensors file in one, the directory of a training
-// run (its last checkpoint), the built-in name "starter" (write ./starter for a directory of that
-// name), or the name of a model that was pulled. Throws what embedded_model, model_path,
-// load_transformer and load_tokenizer throw, and Error{unsupported} for a translator.
+// run (its last checkpoint), a built-in name, "starter" or "english" (write ./starter for a
+// directory of that name), or the name of a model that was pulled. Throws what embedded_model,
+// model_path, load_transformer and load_tokenizer throw, and Error{unsupported} for a translator.
 LoadedModel load_model(const std::string& name_or_path);
 
 // The same for its tokenizer alone. Also takes a tokenizer.json itself, and the built-in name

@@ -33,7 +33,8 @@ LoadedTranslator built_in_translator() {
           .model = load_transformer(StacksWanted::two, ModelBytes{"the built-in translator",
                                                                   files.config, files.weights}),
           .tokenizers = {tokenizer, tokenizer},
-          .is_embedded = true};
+          .is_embedded = true,
+          .reading = reading_of(files)};
 }
 
 [[noreturn]] void fail_without_encoder(const std::string& name) {
@@ -43,7 +44,7 @@ LoadedTranslator built_in_translator() {
 }
 
 LoadedTranslator translator_in(const std::string& name_or_path, TokenizerNeed need) {
-  if (name_or_path == starter_name) fail_without_encoder(name_or_path);
+  if (is_embedded_decoder(name_or_path)) fail_without_encoder(name_or_path);
   const std::filesystem::path path = model_path(name_or_path);
   const std::filesystem::path directory = model_directory(path);
   require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
@@ -53,7 +54,8 @@ LoadedTranslator translator_in(const std::string& name_or_path, TokenizerNeed ne
   return {
       .name = model_name(name_or_path),
       .model = load_transformer(StacksWanted::two, path),
-      .tokenizers = leaves_out ? TranslationTokenizers{} : load_translation_tokenizers(directory)};
+      .tokenizers = leaves_out ? TranslationTokenizers{} : load_translation_tokenizers(directory),
+      .reading = reading_of(directory)};
 }
 
 constexpr std::array<std::string_view, 3> treatment_names{"refuse", "crop", "split"};
@@ -162,7 +164,7 @@ std::vector<std::vector<TokenHypothesis>> LoadedTranslator::translate(const Sour
 }
 
 bool is_translator(const std::string& name_or_path) {
-  if (name_or_path == starter_name) return false;
+  if (is_embedded_decoder(name_or_path)) return false;
   return name_or_path == embedded_translator_name ||
          is_encoder_decoder_directory(model_path(name_or_path));
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "generate/translate.h"
 #include "heed/heed.h"
+#include "tokenizer/reading.h"
 
 namespace heed {
 
@@ -15,8 +17,9 @@ struct LoadedTranslator {
   std::string name;  // for people: of the run or directory, never a path
   Transformer model;
   TranslationTokenizers tokenizers;
-  CacheType cache_type = CacheType::f32;  // of keys and values
-  bool is_embedded = false;               // the one that heed carries
+  CacheType cache_type = CacheType::f32;           // of keys and values
+  bool is_embedded = false;                        // the one that heed carries
+  std::shared_ptr<const ReadingRecord> reading{};  // what it has read; null: nothing is known
 
   // Tokens of a source; messages call it `what`, such as "line 3". Throws what encode_source does.
   // Without tokenizers, text throws Error{not_found}.

@@ -233,6 +233,18 @@ class ClaimMeasurement {
 
 }  // namespace
 
+namespace {
+
+// An example that says nothing of the model: the page picks the head.
+OrderedJson sentence_alone(const Json& example, const std::string& note) {
+  return {{"id", examples::text_in(example, "id")},
+          {"title", examples::text_in(example, "title")},
+          {"text", examples::text_in(example, "text")},
+          {"note", note}};
+}
+
+}  // namespace
+
 OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopFlag stop) {
   require(claims.is_array(), ErrorCode::corrupt_data, "the claims must be an array, not {}",
           shown_json(claims));
@@ -240,6 +252,10 @@ OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopF
   for (const Json& example : claims) {
     require(!stop_requested(stop), ErrorCode::interrupted, "interrupted");
     const ExampleText text(model, examples::text_in(example, "text"));
+    if (example.at("claims").empty()) {
+      list.push_back(sentence_alone(example, examples::text_in(example, "about")));
+      continue;
+    }
     OrderedJson row{{"id", examples::text_in(example, "id")},
                     {"title", examples::text_in(example, "title")},
                     {"text", text.text()},
@@ -259,6 +275,10 @@ OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopF
 OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
   OrderedJson list = OrderedJson::array();
   for (const Json& example : measured) {
+    if (!example.contains("layer")) {
+      list.push_back(sentence_alone(example, examples::text_in(example, "note")));
+      continue;
+    }
     const std::vector<TextWord> words =
         words_of(model.token_bytes(model.encode(examples::text_in(example, "text"))));
     OrderedJson trials = OrderedJson::array();

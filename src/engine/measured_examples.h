@@ -28,6 +28,7 @@ namespace heed {
 //     "claims": [{"attended", "occurrence", "answer", "depth",
 //                 "replace": {"word", "occurrence", "by"} or a list of them}]}]
 //
+// Without claims, "about" is the note and the example names no head; it needs no "word".
 // An occurrence counts from 1; 0 or absent: the last. Throws Error{corrupt_data} for another form,
 // and Error{not_found} for the first claim that the model does not carry.
 OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopFlag stop = nullptr);

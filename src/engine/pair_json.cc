@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/json.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 
@@ -31,7 +32,10 @@ OrderedJson pair_tokens_json(const PairModel& model, PairSide side,
 OrderedJson pair_text_json(const PairModel& model, PairSide side,
                            std::span<const std::int32_t> ids) {
   return {{"tokens", pair_tokens_json(model, side, ids)},
-          {"words", units_json(model.words(side, ids))}};
+          {"words", units_json(model.words(side, ids))},
+          {"unread",
+           unread_json(unread_in(model, side, ids),
+                       side == PairSide::source ? UnreadFor::translation : UnreadFor::prediction)}};
 }
 
 OrderedJson aligned_words_json(std::span<const AlignedWord> links) {

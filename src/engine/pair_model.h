@@ -10,6 +10,7 @@
 #include "microscope/attention/text_words.h"
 #include "microscope/intervene/pair_effects.h"
 #include "model/transformer.h"
+#include "tokenizer/reading.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -19,6 +20,7 @@ struct PairModel {
   std::shared_ptr<const Transformer> model;
   std::shared_ptr<const Tokenizer> source_tokenizer;  // null: tokens have no text
   std::shared_ptr<const Tokenizer> target_tokenizer;
+  std::shared_ptr<const ReadingRecord> reading{};  // what it has read; null: nothing is known
 
   const Architecture& architecture() const { return model->architecture(); }
   const Tokenizer* tokenizer(PairSide side) const {

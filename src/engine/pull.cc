@@ -231,7 +231,7 @@ PulledModel Pull::run() {
 }  // namespace
 
 PulledModel pull_model(const std::string& name, const PullOptions& options) {
-  require(name != starter_name && name != embedded_translator_name, ErrorCode::invalid_argument,
+  require(!is_embedded_name(name), ErrorCode::invalid_argument,
           "'{}' is built into heed; there is nothing to download", name);
   HubName hub_name = parse_hub_name(name);
   require(!options.cache.empty(), ErrorCode::not_found, "there is no place for models: {}",
@@ -252,7 +252,7 @@ std::optional<std::filesystem::path> find_pulled_model(const std::string& name) 
 }
 
 bool may_be_pulled(const std::string& name) {
-  if (name == starter_name || name == embedded_translator_name) return false;
+  if (is_embedded_name(name)) return false;
   if (!find_hub_name(name)) return false;
   for (const char* ending : {".safetensors", ".json", ".txt", ".gguf", ".bin"}) {
     if (name.ends_with(ending)) return false;

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "formats/model_files.h"
 #include "formats/text_ends.h"
+#include "tokenizer/reading.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -67,7 +68,9 @@ OrderedJson changed_config(const OrderedJson& source, const OrderedJson& before,
     if (config.contains(key)) config[key] = "float32";
   }
   if (config.contains("heed") && config["heed"].is_object()) {
-    config["heed"].erase("dtype");
+    for (const char* rounding : {"dtype", "embedding", "arithmetic"}) {
+      config["heed"].erase(rounding);
+    }
     if (config["heed"].empty()) config.erase("heed");
   }
   return config;
@@ -137,7 +140,7 @@ const std::vector<std::string_view>& companion_file_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all(std::begin(tokenizer_file_names),
                                       std::end(tokenizer_file_names));
-    all.insert(all.end(), {"tokenizer.model", "sentencepiece.bpe.model"});
+    all.insert(all.end(), {"tokenizer.model", "sentencepiece.bpe.model", reading_file_name});
     all.insert(all.end(), std::begin(description_file_names), std::end(description_file_names));
     std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());

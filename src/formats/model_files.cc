@@ -25,18 +25,38 @@ struct Described {
   const Format& format;
   std::string source;  // of the config
   Architecture architecture;
-  WeightFormat weights = WeightFormat::f32;  // of the quantised matrices
+  RoundedParts rounded{};
+  WeightFormat computes = WeightFormat::f32;  // the format of products
 };
 
-WeightFormat weight_format_of(const ConfigFields& fields) {
-  const ConfigFields own = fields.object_or_empty("heed");
+WeightFormat weight_format_of(const ConfigFields& own) {
   if (!own.has("dtype")) return WeightFormat::f32;
   const Json& dtype = own.at("dtype");
   for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
     if (dtype == kernels::weight_format_name(format)) return format;
   }
   fail(ErrorCode::corrupt_data, "{}: heed: 'dtype' must be \"bf16\", \"int8\" or \"int4\", not {}",
-       fields.source(), dtype.dump());
+       own.source(), dtype.dump());
+}
+
+// Whether a field is there, which has one value then.
+bool has_word(const ConfigFields& own, const char* name, std::string_view word) {
+  if (!own.has(name)) return false;
+  require(own.at(name) == word, ErrorCode::corrupt_data, "{}: heed: '{}' must be \"{}\", not {}",
+          own.source(), name, word, own.at(name).dump());
+  return true;
+}
+
+// The object `heed` of a config.json.
+constexpr const char* embedding_field = "embedding";
+constexpr const char* arithmetic_field = "arithmetic";
+
+void describe_rounding(const ConfigFields& fields, Described& described) {
+  const ConfigFields own = fields.object_or_empty("heed");
+  const WeightFormat weights = weight_format_of(own);
+  described.rounded = {weights,
+                       has_word(own, embedding_field, kernels::weight_format_name(weights))};
+  described.computes = has_word(own, arithmetic_field, "f32") ? WeightFormat::f32 : weights;
 }
 
 using RequireKind = void(const Format& format, const std::string& source);
@@ -45,10 +65,10 @@ using RequireKind = void(const Format& format, const std::string& source);
 Described describe(const ConfigFields& fields, RequireKind* require_kind) {
   const Format& format = format_of_config(fields);
   require_kind(format, fields.source());
-  return {.format = format,
-          .source = fields.source(),
-          .architecture = read_described(format, fields),
-          .weights = weight_format_of(fields)};
+  Described described{
+      .format = format, .source = fields.source(), .architecture = read_described(format, fields)};
+  describe_rounding(fields, described);
+  return described;
 }
 
 RequireKind* require_kind_of(StacksWanted stacks) {
@@ -56,11 +76,11 @@ RequireKind* require_kind_of(StacksWanted stacks) {
 }
 
 Transformer build(const Described& described, const TensorSource& source) {
-  const StoredModel stored(described.format, described.architecture, described.weights);
+  const StoredModel stored(described.format, described.architecture, described.rounded);
   stored.check_tensors(source);
   Transformer model(described.architecture);
   stored.read(source, model.parameters());
-  model.parameters().prepare(described.weights);
+  model.parameters().prepare(described.computes);
   return model;
 }
 
@@ -140,13 +160,17 @@ bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file
 }
 
 void save_transformer(const Transformer& model, const std::filesystem::path& directory,
-                      const SourceFiles& source, WeightFormat format) {
+                      const SourceFiles& source, const SavedAs& as) {
   const Architecture& architecture = model.architecture();
   WrittenConfig written = written_config(architecture, source);
-  if (format != WeightFormat::f32) {
-    written.config["heed"]["dtype"] = kernels::weight_format_name(format);
+  const bool rounds_embedding = as.embedding == SavedAs::Embedding::rounded;
+  if (as.format != WeightFormat::f32) {
+    OrderedJson& own = written.config["heed"];
+    own["dtype"] = kernels::weight_format_name(as.format);
+    if (rounds_embedding) own[embedding_field] = own["dtype"];
+    if (as.arithmetic == SavedAs::Arithmetic::f32) own[arithmetic_field] = "f32";
   }
-  const StoredModel stored(*written.format, architecture, format);
+  const StoredModel stored(*written.format, architecture, {as.format, rounds_embedding});
   stored.require_finite(model.parameters());
   OutputDirectory made(directory);
   AtomicFile weights(directory / weights_file_name);
@@ -176,7 +200,7 @@ void save_transformer(const Transformer& model, const std::filesystem::path& dir
 void read_weights(const Transformer& model, const SourceFiles& source) {
   const Architecture& architecture = model.architecture();
   const StoredModel stored(*written_config(architecture, source).format, architecture,
-                           WeightFormat::f32);
+                           RoundedParts{});
   std::deque<Tensor<float>> room;
   // In the order of write_weights.
   for (const OutgoingTensor& tensor : stored.outgoing(model.parameters(), room)) {

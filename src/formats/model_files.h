@@ -51,16 +51,28 @@ Transformer load_transformer(StacksWanted stacks, const ModelBytes& files);
 //
 // With a format other than f32, the matrices of linear layers are quantised to it: bf16 as tensors
 // of BF16, integers as src/formats/integer_weights.h describes; config.json names the format under
-// the key `heed`. Embedding tables (also one tied to the unembedding), norms and biases stay f32.
-// Loaded again, the model computes, to the bit, what it would if it were prepared in that format.
+// the key `heed`. Embedding tables (also one tied to the unembedding), norms and biases stay f32,
+// but for the token embedding where `embedding` says otherwise. Loaded again, the model computes,
+// to the bit, what it would if it were prepared in that format; with `f32` arithmetic, what the
+// rounded numbers give in f32.
 //
 // All files are written under temporary names before the first is renamed, so that a full disk
 // leaves the old model. A crash between two renames leaves the new weights with unchanged
 // companions or, where one has changed, a directory without config.json: never a mixture of two
 // models.
+struct SavedAs {
+  enum class Embedding { f32, rounded };
+  enum class Arithmetic { as_stored, f32 };
+
+  SavedAs(kernels::WeightFormat weight_format = kernels::WeightFormat::f32)
+      : format(weight_format) {}
+
+  kernels::WeightFormat format;
+  Embedding embedding = Embedding::f32;
+  Arithmetic arithmetic = Arithmetic::as_stored;
+};
 void save_transformer(const Transformer& model, const std::filesystem::path& directory,
-                      const SourceFiles& source = {},
-                      kernels::WeightFormat format = kernels::WeightFormat::f32);
+                      const SourceFiles& source = {}, const SavedAs& as = {});
 
 // Reads the parameters as saving in f32 does, and writes nothing: of a model that several processes
 // hold in parts (ParameterSchedule), while one of them saves it.

@@ -47,12 +47,6 @@ void interleave(const AttentionSpecification& attention, Direction direction,
   }
 }
 
-// The matrices of linear layers, except an unembedding tied to the token table, whose rows are read
-// as embeddings too.
-bool is_quantised(const StoredTensor& stored) {
-  return is_linear(stored.parameter.role) && stored.parameter.part == Part::weight;
-}
-
 // The rows of a table whose first piece is `part`, each while it is here.
 std::function<void(const ByteSink&)> in_pieces(const StackSchedule& schedule,
                                                const ParameterPart& part, View<const float> rows) {
@@ -85,10 +79,11 @@ OutgoingTensor as_bf16(OutgoingTensor tensor) {
 }  // namespace
 
 StoredModel::StoredModel(const Format& format, const Architecture& architecture,
-                         WeightFormat weights)
+                         RoundedParts rounded)
     : format_(format),
       architecture_(architecture),
-      weights_(weights),
+      weights_(rounded.weights),
+      rounds_embedding_(rounded.embedding),
       tensors_(format.tensors(architecture)),
       parameters_(parameter_layout(architecture)) {
   if (format.computed) computed_ = format.computed(architecture);
@@ -128,8 +123,15 @@ bool StoredModel::has_parameter(const StoredTensor& stored) const {
   return parameters_.find(parameter_name(stored.parameter)) != nullptr;
 }
 
+// The matrices of linear layers; an unembedding tied to the token table is that table.
+bool StoredModel::is_rounded(const StoredTensor& stored) const {
+  const auto [role, part] = std::pair(stored.parameter.role, stored.parameter.part);
+  return part == Part::weight &&
+         (is_linear(role) || (rounds_embedding_ && role == Role::token_embedding));
+}
+
 bool StoredModel::holds_integers(const StoredTensor& stored) const {
-  return is_integer(weights_) && is_quantised(stored);
+  return is_integer(weights_) && is_rounded(stored);
 }
 
 bool StoredModel::is_computed(std::string_view bare_name) const {
@@ -155,7 +157,7 @@ std::string_view StoredModel::stored_name(std::string_view name) const {
     }
     const std::string_view parameter = name.substr(0, name.size() - length);
     const auto found = by_name_.find(parameter);
-    if (found != by_name_.end() && is_quantised(*found->second)) return parameter;
+    if (found != by_name_.end() && is_rounded(*found->second)) return parameter;
   }
   return name;
 }
@@ -264,7 +266,7 @@ void StoredModel::check_aliases(const TensorSource& source, const StoredTensor& 
     read_as_f32(*entry, values);
     require(std::ranges::equal(values.span(), rows.span()), ErrorCode::corrupt_data,
             "{}: '{}' differs from {} although config.json ties them (tie_word_embeddings)",
-            source.source(), entry->name, read->name);
+            source.source(), entry->name, read != nullptr ? read->name : stored.name);
   }
 }
 
@@ -321,7 +323,8 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
 void StoredModel::require_finite(const Parameters& parameters) const {
   if (weights_ == WeightFormat::f32) return;
   for (const StoredTensor& stored : tensors_) {
-    if (!is_multiplied(architecture_, stored.parameter) || !has_parameter(stored)) continue;
+    const bool is_written = is_multiplied(architecture_, stored.parameter) || is_rounded(stored);
+    if (!is_written || !has_parameter(stored)) continue;
     const std::optional<float> beyond = kernels::find_not_finite(
         rows_of(parameters.tensor(stored.parameter), stored).span(), weights_);
     require(!beyond, ErrorCode::unsupported,
@@ -385,7 +388,7 @@ void StoredModel::append(const StoredTensor& stored, const Parameters& parameter
     check(stored.storage == Storage::straight && !is_copied, "tables are stored as they are");
     tensor.produce = in_pieces(schedule, part, rows);
   }
-  const bool rounds = weights_ == WeightFormat::bf16 && is_quantised(stored);
+  const bool rounds = weights_ == WeightFormat::bf16 && is_rounded(stored);
   tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
 }
 

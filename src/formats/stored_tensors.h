@@ -17,11 +17,17 @@
 
 namespace heed {
 
+// How a file rounds a model: the matrices of its linear layers and, where it says so, its token
+// embedding, which is never multiplied in that format.
+struct RoundedParts {
+  kernels::WeightFormat weights = kernels::WeightFormat::f32;
+  bool embedding = false;
+};
+
 // The table of a model's format, and how its matrices are quantised in files.
 class StoredModel {
  public:
-  StoredModel(const Format& format, const Architecture& architecture,
-              kernels::WeightFormat weights);
+  StoredModel(const Format& format, const Architecture& architecture, RoundedParts rounded);
 
   // Throws Error{corrupt_data} where a tensor is missing, unexpected, or of another shape; before
   // memory is allocated.
@@ -45,6 +51,7 @@ class StoredModel {
   // Under the first of its names that the file has.
   const TensorEntry* find(const TensorSource& source, const StoredTensor& stored) const;
   StoredIntegers integers_of(const TensorSource& source, const StoredTensor& stored) const;
+  bool is_rounded(const StoredTensor& stored) const;
   bool holds_integers(const StoredTensor& stored) const;
   bool has_parameter(const StoredTensor& stored) const;
   bool is_computed(std::string_view bare_name) const;
@@ -66,6 +73,7 @@ class StoredModel {
   const Format& format_;
   const Architecture architecture_;
   kernels::WeightFormat weights_;
+  bool rounds_embedding_;
   std::vector<StoredTensor> tensors_;
   std::vector<ComputedTensor> computed_;
   ArenaLayout parameters_;                                             // of the model

@@ -156,6 +156,13 @@ std::vector<ModelPreset> make_presets() {
   starter.initial_deviation = 0.06F;  // about 1/√C, as the width is small
   starter.end_of_text = 0;
   presets.push_back({"starter", "the model that ships with heed", starter});
+
+  StackSpecification english = make_gpt_config(6, 5, 320, 256, 8192);
+  use_llama_block(english);  // this line away: learned positions and GPT-2's block
+  english.block.feed_forward.width = 864;
+  english.initial_deviation = 0.04F;
+  english.end_of_text = 8191;
+  presets.push_back({"english", "the model of ordinary English that ships with heed", english});
   return presets;
 }
 

@@ -58,6 +58,7 @@ void register_explorer(Router& router, Context& context) {
   add_routes_of_traces(router, state);
   StateRoutes routes(router, state);
   add_model_routes(routes);
+  add_choice_routes(routes);
   add_shape_routes(routes);
   add_weight_routes(routes);
   add_neuron_routes(routes);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/load_pair_model.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "server/fields.h"
 #include "server/service.h"
@@ -69,10 +71,18 @@ Reply translate(const Request& request, const TranslationService& service) {
   OrderedJson choices = choices_of(translator, found, counts);
   service.metrics.prompt_tokens += counts.read;
   service.metrics.predicted_tokens += counts.written;
+  const PairModel model = pair_model_of(translator);
+  OrderedJson unread = OrderedJson::array();  // of each text
+  for (std::int64_t i = 0; i < asked.sources.count(); ++i) {
+    unread.push_back(unread_json(unread_in(model, PairSide::source, asked.sources.source(i)),
+                                 UnreadFor::translation));
+  }
   Reply reply = json_reply({{"object", "translation"},
                             {"created", service.created},
                             {"model", service.name.empty() ? translator.name : service.name},
                             {"choices", std::move(choices)},
+                            {"read", read_json(translator.reading)},
+                            {"unread", std::move(unread)},
                             {"usage",
                              {{"prompt_tokens", counts.read},
                               {"completion_tokens", counts.written},

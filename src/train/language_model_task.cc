@@ -27,6 +27,7 @@
 #include "train/token_data.h"
 #include "train/trainer.h"
 #include "train/training_task.h"
+#include "train/training_words.h"
 
 namespace heed {
 namespace {
@@ -202,13 +203,15 @@ class LanguageModelTask final : public TrainingTask {
   Evaluation evaluate(std::int64_t batches) const override;
   std::optional<OrderedJson> measure() const override;
   std::optional<std::string> sample() const override;
-  void save_model(const std::filesystem::path& directory) const override {
-    save_transformer(*gpt_, directory, files_);
+  void save_model(const std::filesystem::path& directory,
+                  const RunPosition& position) const override {
+    save_transformer(*gpt_, directory, with_reading(files_, reading(position)));
   }
   void read_along() const override { read_weights(*gpt_, files_); }
 
  private:
   std::optional<double> entropy_per_token() const;
+  std::optional<ReadingRecord> reading(const RunPosition& position) const;
   // What the model reads and predicts of the batch that was read last.
   struct Rows {
     View<const std::int32_t> tokens;
@@ -229,7 +232,8 @@ class LanguageModelTask final : public TrainingTask {
   std::optional<ProcessGrid> grid_;
   std::unique_ptr<KeyValueRing> ring_;  // where processes share sequences
   std::unique_ptr<Tokenizer> tokenizer_;
-  SourceFiles files_;  // of the models that are saved
+  SourceFiles files_;                           // of the models that are saved
+  mutable std::optional<TrainingWords> words_;  // counted when the first model is saved
   std::optional<TokenData> training_;
   std::optional<TokenData> validation_;
   std::optional<Transformer> gpt_;
@@ -328,6 +332,20 @@ std::optional<double> LanguageModelTask::entropy_per_token() const {
   if (!request_.entropy) return std::nullopt;
   const std::int64_t tokens = training_->size() + (validation_ ? validation_->size() : 0);
   return *request_.entropy / static_cast<double>(tokens);
+}
+
+// Characters and hidden tokens are not read as words are: nothing is said about words then.
+std::optional<ReadingRecord> LanguageModelTask::reading(const RunPosition& position) const {
+  ReadingRecord own{.title = title_of_files(request_.data),
+                    .tokens = position.step * settings_.tokens_per_step(),
+                    .words = std::nullopt};
+  if (!masked_ && tokenizer_->kind() != TokenizerKind::character) {
+    if (!words_) words_.emplace(corpus_.training());
+    own.words = words_->read_words(static_cast<double>(own.tokens) /
+                                   static_cast<double>(training_->size()));
+  }
+  return request_.from.empty() ? std::optional(std::move(own))
+                               : read_after(request_.from, std::move(own));
 }
 
 RunRecord LanguageModelTask::record() const {

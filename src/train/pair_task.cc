@@ -1,5 +1,6 @@
 // Training on pairs: an encoder reads the source, and a decoder predicts the target.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -21,6 +22,7 @@
 #include "train/run.h"
 #include "train/settings.h"
 #include "train/training_task.h"
+#include "train/training_words.h"
 
 namespace heed {
 namespace {
@@ -150,13 +152,15 @@ class PairTask final : public TrainingTask {
   Evaluation evaluate(std::int64_t batches) const override;
   std::optional<OrderedJson> measure() const override;
   std::optional<std::string> sample() const override { return std::nullopt; }
-  void save_model(const std::filesystem::path& directory) const override {
-    save_transformer(*model_, directory, files_);
+  void save_model(const std::filesystem::path& directory,
+                  const RunPosition& position) const override {
+    save_transformer(*model_, directory, with_reading(files_, reading(position)));
   }
   void read_along() const override { read_weights(*model_, files_); }
 
  private:
   void split_validation();
+  std::optional<ReadingRecord> reading(const RunPosition& position) const;
   std::string how_to_get_validation() const;
   TranslationTokenizers learn_vocabulary() const;
   void require_lengths(const PairData& data) const;
@@ -174,13 +178,15 @@ class PairTask final : public TrainingTask {
   PairRange validation_range_;
   TranslationTokenizers tokenizers_;
   SourceFiles files_;  // of the models that are saved
+  // Of each side, counted when the first model is saved.
+  mutable std::optional<std::array<TrainingWords, 2>> words_;
   std::optional<PairData> training_;
   std::optional<PairData> validation_;
   std::optional<Transformer> model_;
   std::optional<Gradients> gradients_;
   std::optional<PairBuffers> buffers_;
-  std::optional<PairOrder> order_;
-  std::vector<PairShare> parts_;  // of a step
+  mutable std::optional<PairOrder> order_;  // remembers an epoch
+  std::vector<PairShare> parts_;            // of a step
   PassHooks hooks_;
 };
 
@@ -316,6 +322,30 @@ void PairTask::prepare_model(SavedState saved) {
   buffers_->loss().set_stop(request_.stop);
   order_.emplace(*training_, settings_.batch_tokens, settings_.seed);
   parts_.resize(static_cast<std::size_t>(settings_.accumulation));
+}
+
+std::optional<ReadingRecord> PairTask::reading(const RunPosition& position) const {
+  if (!words_) {
+    const auto words_of = [&](PairSide side) {
+      TextViews lines;
+      for (std::int64_t pair = training_range_.begin; pair < training_range_.end; ++pair) {
+        lines.push_back(text_.line(side, pair));
+      }
+      return TrainingWords(lines);
+    };
+    words_ = {words_of(PairSide::source), words_of(PairSide::target)};
+  }
+  const double batches = static_cast<double>(order_->batches(position.data.epoch));
+  const double passes =
+      static_cast<double>(position.data.epoch) + static_cast<double>(position.data.index) / batches;
+  const auto tokens = static_cast<double>(training_->tokens(PairSide::source) +
+                                          training_->tokens(PairSide::target));
+  ReadingRecord own{.title = title_of_files(request_.data),
+                    .tokens = static_cast<std::int64_t>(passes * tokens),
+                    .words = (*words_)[0].read_words(passes),
+                    .target_words = (*words_)[1].read_words(passes)};
+  return request_.from.empty() ? std::optional(std::move(own))
+                               : read_after(request_.from, std::move(own));
 }
 
 RunRecord PairTask::record() const {

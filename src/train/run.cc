@@ -114,7 +114,7 @@ void Run::save() {
 // By the first process; the others give what it does not have.
 void Run::save_model(const std::filesystem::path& to) {
   if (group_.is_first()) {
-    task_->save_model(to);
+    task_->save_model(to, position_);
   } else if (shards_.runs_together()) {
     task_->read_along();
   }

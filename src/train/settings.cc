@@ -428,6 +428,22 @@ TrainSettings settings_of_preset(std::string_view name) {
     settings.sample_every = 2000;
     return settings;
   }
+  if (name == "english") {  // its second phase: see scripts/train_english.sh
+    settings.steps = 5600;
+    settings.batch_size = 16;
+    settings.windows = Windows::stream;
+    settings.schedule = Schedule::linear;
+    settings.learning_rate = 1.4e-3;
+    settings.min_learning_rate = 2e-5;
+    settings.beta2 = 0.98;
+    settings.warmup_steps = 100;
+    settings.evaluate_every = 250;
+    settings.evaluation_batches = 10;
+    settings.checkpoint_every = 250;
+    settings.sample_every = 0;
+    settings.measure = Measure::induction;
+    return settings;
+  }
   return published_run(settings);
 }
 

@@ -13,6 +13,7 @@
 #include "train/run_directory.h"
 #include "train/sharded_model.h"
 #include "train/trainer.h"
+#include "train/training_state.h"
 
 namespace heed {
 
@@ -67,7 +68,9 @@ class TrainingTask {
   virtual std::optional<OrderedJson> measure() const = 0;
   virtual std::optional<std::string> sample() const = 0;
 
-  virtual void save_model(const std::filesystem::path& directory) const = 0;
+  // With the record of what it has read by `position` (tokenizer/reading.h).
+  virtual void save_model(const std::filesystem::path& directory,
+                          const RunPosition& position) const = 0;
   // What save_model() does of reading parameters: where no process has all of them, the others do
   // this while one saves.
   virtual void read_along() const = 0;

@@ -66,6 +66,76 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
   }
 }
 
+// The embedding in the format too, and products in f32: a small model in little space, whose
+// gradients and edits are those of any other.
+TEST(QuantisedFiles, MayRoundTheEmbeddingAndComputeInF32) {
+  for (const bool tied : {true, false}) {
+    StackSpecification config = odd_config();
+    config.tied_unembedding = tied;
+    const Transformer gpt = random_gpt(config, 3);
+    for (const WeightFormat format : formats) {
+      SCOPED_TRACE(kernels::weight_format_name(format));
+      const TemporaryDirectory plain, directory, again;
+      SavedAs as = format;
+      save_transformer(gpt, plain.path(), {}, as);
+      as.embedding = SavedAs::Embedding::rounded;
+      as.arithmetic = SavedAs::Arithmetic::f32;
+      save_transformer(gpt, directory.path(), {}, as);
+      EXPECT_LT(std::filesystem::file_size(directory.path() / weights_file_name),
+                std::filesystem::file_size(plain.path() / weights_file_name));
+      const Transformer loaded = load_transformer(StacksWanted::one, directory.path());
+      EXPECT_EQ(loaded.parameters().prepared_format(), WeightFormat::f32);
+      // The same matrices as ever, and an embedding that is as near to its own.
+      const Transformer matrices = load_transformer(StacksWanted::one, plain.path());
+      const auto up = testing::gpt2_parameter("h.0.mlp.c_fc.weight");
+      EXPECT_TRUE(std::ranges::equal(loaded.parameters().tensor(up).span(),
+                                     matrices.parameters().tensor(up).span()));
+      const std::span<const float> before = gpt.parameters().token_embedding().span();
+      const std::span<const float> after = loaded.parameters().token_embedding().span();
+      EXPECT_FALSE(std::ranges::equal(before, after)) << "nothing was rounded";
+      const float largest = std::abs(*std::ranges::max_element(
+          before, {}, [](float weight) { return std::abs(weight); }));
+      // Half a step of a group: of int4's 7 integers, which is the coarsest.
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        ASSERT_NEAR(after[i], before[i], 0.51F * largest / 7) << i;
+      }
+      // Products are of the stored numbers in f32.
+      Transformer in_f32({.stacks = {config}});
+      std::ranges::copy(loaded.parameters().all(), in_f32.parameters().all().begin());
+      EXPECT_TRUE(same_bits(quantised_logits(loaded), quantised_logits(in_f32)));
+      save_transformer(loaded, again.path(), {}, as);
+      for (const char* file : {weights_file_name, "config.json"}) {
+        EXPECT_EQ(read_text_file(again.path() / file), read_text_file(directory.path() / file));
+      }
+    }
+  }
+}
+
+TEST(QuantisedFiles, SayingOtherwiseOfTheEmbeddingOrProductsIsRefused) {
+  const TemporaryDirectory directory;
+  SavedAs as = WeightFormat::int8;
+  as.embedding = SavedAs::Embedding::rounded;
+  save_transformer(random_gpt(odd_config(), 3), directory.path(), {}, as);
+  const Json config = Json::parse(read_text_file(directory.path() / "config.json"));
+  for (const auto& [field, value] : std::vector<std::pair<std::string, Json>>{
+           {"embedding", "int4"}, {"embedding", true}, {"arithmetic", "int8"}, {"arithmetic", 5}}) {
+    SCOPED_TRACE(field);
+    Json wrong = config;
+    wrong["heed"][field] = value;
+    write_text_file(directory.path() / "config.json", wrong.dump());
+    expect_error(
+        ErrorCode::corrupt_data,
+        [&] { load_transformer(StacksWanted::one, directory.path()); }, field);
+  }
+  // The tensors contradict a config that does not say so.
+  Json silent = config;
+  silent["heed"].erase("embedding");
+  write_text_file(directory.path() / "config.json", silent.dump());
+  expect_error(
+      ErrorCode::corrupt_data, [&] { load_transformer(StacksWanted::one, directory.path()); },
+      "wte.weight");
+}
+
 TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
   const Transformer gpt = random_gpt(odd_config(), 3);
   const TemporaryDirectory directory, again;

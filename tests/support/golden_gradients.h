@@ -26,7 +26,7 @@ inline Parameters golden_gradients(const SafetensorsFile& file, const Architectu
                     fmt::format("heed-gradients-{}.safetensors", ::getpid());
   write_safetensors(path, renamed);
   Parameters expected(architecture);
-  StoredModel(format_of(architecture), architecture, kernels::WeightFormat::f32)
+  StoredModel(format_of(architecture), architecture, RoundedParts{})
       .read(open_tensor_source(path), expected);
   std::filesystem::remove(path);
   return expected;

@@ -90,6 +90,7 @@ class HubServer {
   void set_file(const std::string& name, const std::string& content) { files_[name] = content; }
   void remove_file(const std::string& name) { files_.erase(name); }
   void clear_files() { files_.clear(); }
+  void set_repository(const std::string& name) { repository_ = name; }
   // Every file of a directory.
   void set_files(const std::filesystem::path& directory) {
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -132,7 +133,7 @@ class HubServer {
   OrderedJson listing() const {
     OrderedJson siblings = OrderedJson::array();
     for (const auto& [name, content] : files_) siblings.push_back(sibling(name, content));
-    return {{"id", "org/small"}, {"sha", commit}, {"siblings", std::move(siblings)}};
+    return {{"id", repository_}, {"sha", commit}, {"siblings", std::move(siblings)}};
   }
   static HubAnswer json_answer(const OrderedJson& document) {
     const std::string text = document.dump();
@@ -233,8 +234,10 @@ class HubServer {
     if (script_) {
       if (auto scripted = script_(request, number)) return *scripted;
     }
-    if (request.path.starts_with("/api/models/org/small/revision/")) return json_answer(listing());
-    const std::string resolved = std::string("/org/small/resolve/") + commit + "/";
+    if (request.path.starts_with("/api/models/" + repository_ + "/revision/")) {
+      return json_answer(listing());
+    }
+    const std::string resolved = "/" + repository_ + "/resolve/" + commit + "/";
     if (request.path.starts_with(resolved)) {
       const auto file = files_.find(request.path.substr(resolved.size()));
       if (file != files_.end()) return file_answer(request, file->second);
@@ -245,6 +248,7 @@ class HubServer {
   int listener_ = -1;
   int port_ = 0;
   Script script_;
+  std::string repository_ = "org/small";
   std::map<std::string, std::string> files_;
   mutable std::mutex mutex_;
   std::vector<HubRequest> requests_;

@@ -152,7 +152,7 @@ test('three kinds of attention of a translator equal those of the API, and the m
     assert.deepEqual(page.problems, []);
     return page.context().close();
   }
-  const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
+  const { source, target } = translator.examples?.[0] ?? { source: 'The dog sleeps.' };
   const free = await post('/api/traces', { source, ...(target && { target }) });
   for (const kind of ['encoder', 'decoder', 'cross']) await page.getByTestId(`says-${kind}`).waitFor();
   const { weights, columns } = await compareKind(page, free.id, 'encoder', 1, 0);
@@ -195,7 +195,7 @@ test('a word of the target is chosen by keyboard, and the sentence says what is 
   await page.getByRole('toolbar', { name: 'Words of the target' }).locator('button[aria-pressed=true]').focus();
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('to=2'));
-  const { source, target } = translator.examples?.[0] ?? { source: 'The dog barks.' };
+  const { source, target } = translator.examples?.[0] ?? { source: 'The dog sleeps.' };
   const free = await post('/api/traces', { source, ...(target && { target }) });
   const { positions } = await session.get(`/api/traces/${free.id}/attention/cross/1/0/rows/${free.target.words[2].begin}?top=1&unit=words&row=written`);
   await page.waitForFunction((word) => document.querySelector('[data-testid=says-cross]')?.textContent.includes(`To write “${word}”`), free.target.words[2].text);

@@ -141,12 +141,6 @@ std::string visible(std::string_view bytes) {
   return text;
 }
 
-std::string grouped(long long number) {
-  std::string digits = std::to_string(std::abs(number));
-  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, ",");
-  return (number < 0 ? "-" : "") + digits;
-}
-
 std::string counted(long long number, std::string_view unit) {
   return fmt::format("{} {}{}", grouped(number), unit, number == 1 ? "" : "s");
 }

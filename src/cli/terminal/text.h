@@ -6,7 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers.h"
+
 namespace heed::cli {
+
+using heed::grouped;
 
 // Columns that valid or invalid UTF-8 takes; an invalid byte counts as one.
 int display_width(std::string_view text);
@@ -33,9 +37,6 @@ std::string printable_lines(std::string_view text);
 
 // Formats a token's bytes for display: spaces as ␣, the rest as in printable().
 std::string visible(std::string_view bytes);
-
-// 1234567 as "1,234,567".
-std::string grouped(long long number);
 
 // "1 token", "1,024 tokens".
 std::string counted(long long number, std::string_view unit);

@@ -1,18 +1,14 @@
 #include "engine/views/token_json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/json.h"
-#include "generate/text_stream.h"
+#include "base/utf8.h"
 
 namespace heed {
 namespace {
-
-std::string valid_text(const std::string& bytes) {
-  TextStream stream;
-  std::string text = stream.push(bytes);
-  return text + stream.finish();
-}
 
 // Of an encoder, whose texts stand between special tokens: [CLS] and [SEP] belong to no word, and
 // no space is before them.
@@ -51,12 +47,30 @@ std::vector<TextWord> split_between(const LoadedModel& model, std::span<const st
 
 }  // namespace
 
+std::string named_bytes(std::string_view bytes) {
+  std::string text;
+  bool is_open = false;
+  for (std::size_t i = 0; i < bytes.size();) {
+    const Utf8Character character = read_utf8(bytes, i);
+    if (character.valid) {
+      if (is_open) text += "›";
+      text += bytes.substr(i, character.length);
+    } else {
+      text += is_open ? " " : "‹";
+      text += fmt::format("{:02X}", static_cast<unsigned char>(bytes[i]));
+    }
+    is_open = !character.valid;
+    i += character.length;
+  }
+  return is_open ? text + "›" : text;
+}
+
 std::string token_text(const LoadedModel& model, std::int32_t id) {
-  return valid_text(model.token_bytes(id));
+  return named_bytes(model.token_bytes(id));
 }
 
 OrderedJson token_json(std::int32_t id, const std::string& bytes) {
-  std::string text = valid_text(bytes);
+  std::string text = named_bytes(bytes);
   OrderedJson token{{"id", id}, {"text", text}};
   if (text != bytes) {
     token["bytes"] = OrderedJson::array();
@@ -91,7 +105,7 @@ std::vector<TextWord> text_words(const LoadedModel& model, std::span<const std::
 OrderedJson units_json(const std::vector<TextWord>& units) {
   OrderedJson list = OrderedJson::array();
   for (const TextWord& unit : units) {
-    list.push_back({{"text", valid_text(unit.text)}, {"begin", unit.begin}, {"end", unit.end}});
+    list.push_back({{"text", named_bytes(unit.text)}, {"begin", unit.begin}, {"end", unit.end}});
   }
   return list;
 }

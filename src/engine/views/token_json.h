@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_fwd.h"
@@ -11,8 +12,11 @@
 
 namespace heed {
 
-// {"id", "text"}; where the token's bytes are not valid UTF-8, "text" has U+FFFD in their place and
-// "bytes" lists them.
+// The text of whole characters; bytes that are none by their numbers: "‹E6 B0›".
+std::string named_bytes(std::string_view bytes);
+
+// {"id", "text"}; where the token's bytes are not whole characters, "text" is named_bytes()
+// and "bytes" lists all of the token's.
 OrderedJson token_json(std::int32_t id, const std::string& bytes);
 OrderedJson token_json(const LoadedModel& model, std::int32_t id);
 OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> ids);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
+#include "tokenizer/written_words.h"
 
 namespace heed {
 namespace {
@@ -53,7 +55,13 @@ std::vector<TextWord> words_of(std::span<const std::string> tokens) {
       continue;
     }
     std::size_t end = begin;
-    while (end < text.size() && !is_space(text[end])) ++end;
+    while (end < text.size() && !is_space(text[end])) {
+      // Of scripts that put no spaces between words, a character is a unit.
+      const bool is_whole = is_unspaced_script(read_utf8(text, end).code_point);
+      if (is_whole && end > begin) break;
+      end = visible_character_end(text, end);
+      if (is_whole) break;
+    }
     std::size_t first = begin;
     std::size_t last = end;
     while (first < end && is_ascii_punctuation(text[first])) ++first;

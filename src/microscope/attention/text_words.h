@@ -11,7 +11,8 @@
 
 namespace heed {
 
-// The text between two spaces, without surrounding punctuation.
+// The text between two spaces, without surrounding punctuation; of scripts that put no spaces
+// between words (Chinese, Thai), one character.
 struct TextWord {
   std::string text;
   std::int64_t begin = 0;  // its tokens are [begin, end)

@@ -111,7 +111,7 @@ class Writing {
  private:
   Writing(State& state, const Fields& fields)
       : state_(state),
-        source_(state.explored_model()),
+        source_(state.pool.named(fields.string("model").value_or(""))),
         tokens_(prompt_of(fields)),
         sampling_(sampling_of(fields)) {
     const StackSpecification& config = source_.model->gpt.specification();
@@ -178,7 +178,8 @@ void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& 
 Reply generate(State& state, const Request& request) {
   const MemoryBudget::Share in_flight = share_of_document(state.traces, request.body, 't');
   const Json body = request.json();
-  std::vector<std::string_view> names{"text", "tokens", "max_new_tokens", "interventions", "top"};
+  std::vector<std::string_view> names{"text",           "tokens",        "model",
+                                      "max_new_tokens", "interventions", "top"};
   for (const SamplingOption& option : sampling_options()) names.emplace_back(option.name);
   Fields(body).expect_only(names);
   auto writing = std::make_shared<Writing>(state, body, request.stop);

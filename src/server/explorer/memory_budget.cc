@@ -37,19 +37,18 @@ void MemoryBudget::Share::absorb(Share other) {
 void MemoryBudget::take(Share& share, std::int64_t bytes, const std::function<bool()>& evict) {
   const std::int64_t wanted = share.bytes_ + bytes;
   if (wanted > limit_) {
-    throw HttpError(413, fmt::format("the request would hold {} or more, and traces and their "
-                                     "interventions may take {} together; ask for less, or start "
-                                     "with more: --trace-budget",
-                                     size_text(wanted), size_text(limit_)));
+    throw HttpError(413,
+                    fmt::format("the request would hold {} or more, and {} may take {} "
+                                "together; ask for less, or start with more: {}",
+                                size_text(wanted), names_.held, size_text(limit_), names_.option));
   }
   while (!has_room(bytes)) {
     if (evict()) continue;
     throw HttpError(
-        429, fmt::format("the request needs {}, and {} of the {} for traces and their "
-                         "interventions are held by the traces that it names and by "
-                         "requests in progress; retry later, or start with more: "
-                         "--trace-budget",
-                         size_text(wanted), size_text(held() - share.bytes_), size_text(limit_)));
+        429, fmt::format("the request needs {}, and {} of the {} for {} are held by {}; retry "
+                         "later, or start with more: {}",
+                         size_text(wanted), size_text(held() - share.bytes_), size_text(limit_),
+                         names_.held, names_.holders, names_.option));
   }
   share.held_ = held_;
   share.bytes_ = wanted;

@@ -1,4 +1,5 @@
-// The bytes that stored passes and the requests that make them may hold together.
+// Bytes that what a server keeps may hold together: stored passes with the requests that make them,
+// or models.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,15 @@ class MemoryBudget {
     std::int64_t bytes_ = 0;
   };
 
+  // As messages call what is held, and the option that raises the limit.
+  struct Names {
+    const char* held = "traces and their interventions";
+    const char* holders = "the traces that it names and by requests in progress";
+    const char* option = "--trace-budget";
+  };
+
   explicit MemoryBudget(std::int64_t limit) : limit_(limit) {}
+  MemoryBudget(std::int64_t limit, const Names& names) : limit_(limit), names_(names) {}
 
   std::int64_t limit() const { return limit_; }
   std::int64_t held() const { return held_->load(); }  // by all shares
@@ -48,6 +57,7 @@ class MemoryBudget {
 
  private:
   std::int64_t limit_;
+  Names names_{};
   std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);
 };
 

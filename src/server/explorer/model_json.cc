@@ -6,6 +6,7 @@
 #include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "model/parameter_count.h"
 
@@ -122,6 +123,7 @@ OrderedJson translator_json(const LoadedTranslator& translator) {
           {"encoder", dimensions_json(architecture.encoder())},
           {"decoder", dimensions_json(architecture.decoder())},
           {"languages", languages},
+          {"read", read_json(translator.reading)},
           {"architecture",
            {{"encoder", architecture_json(architecture.encoder())},
             {"decoder", architecture_json(architecture.decoder())}}},
@@ -129,9 +131,9 @@ OrderedJson translator_json(const LoadedTranslator& translator) {
 }
 
 OrderedJson examples_json(const LoadedModel& model) {
-  if (model.is_starter) {
+  if (const auto files = find_embedded_model(model.embedded_name)) {
     return examples_for_page(model,
-                             parse_json(starter_files()->examples, "the starter's examples"));
+                             parse_json(files->examples, model.embedded_name + "'s examples"));
   }
   OrderedJson list = OrderedJson::array();
   for (const Example& example : general) {

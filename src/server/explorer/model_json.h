@@ -12,11 +12,12 @@ namespace heed::server {
 //  "parameters"}
 OrderedJson dimensions_json(const StackSpecification& config);
 
-// {"name", "embedded", "parameters", "encoder", "decoder", "languages", "architecture", "examples"}
+// {"name", "embedded", "parameters", "encoder", "decoder", "languages", "read",
+//  "architecture", "examples"}
 OrderedJson translator_json(const LoadedTranslator& translator);
 
-// The examples for a model: for the starter model those that were measured with it
-// (engine/measured_examples.h), for others sentences of general interest.
+// The examples for a model: for one that heed carries its own (engine/measured_examples.h), for
+// others sentences of general interest.
 OrderedJson examples_json(const LoadedModel& model);
 
 // Those of the translator that heed carries (engine/pair_examples.h); of others none.

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "heed/version.h"
@@ -17,10 +18,10 @@ namespace {
 constexpr std::int64_t most_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
-std::int64_t most_prompt_tokens(const State& state) {
-  const Architecture& architecture = state.context.model.gpt.architecture();
+std::int64_t most_prompt_tokens(const State& state, const LoadedModel& model) {
+  const Architecture& architecture = model.gpt.architecture();
   std::int64_t fits = 0;
-  std::int64_t fails = state.context.model.gpt.specification().context + 1;
+  std::int64_t fails = model.gpt.specification().context + 1;
   while (fails - fits > 1) {
     const std::int64_t middle = (fits + fails) / 2;
     const bool has_room = TraceStore::bytes_needed(architecture, middle) <= state.traces.budget();
@@ -29,11 +30,14 @@ std::int64_t most_prompt_tokens(const State& state) {
   return fits;
 }
 
-Reply describe_model(State& state, const Request&) {
-  const LoadedModel& model = state.context.model;
+Reply describe_model(State& state, const Request& request) {
+  const ChosenModel chosen = state.model_of(request);
+  const LoadedModel& model = *chosen.model;
   const StackSpecification& config = model.gpt.specification();
   return json_reply(
-      {{"name", state.context.name},
+      {{"name", chosen.name()},
+       {"embedded",
+        model.embedded_name.empty() ? OrderedJson(nullptr) : OrderedJson(model.embedded_name)},
        {"version", version},
        {"dimensions", dimensions_json(config)},
        {"activation", activation_name(config.block.feed_forward.activation)},
@@ -41,23 +45,28 @@ Reply describe_model(State& state, const Request&) {
        {"architecture", architecture_json(config)},
        {"dtype", kernels::weight_format_name(model.gpt.parameters().prepared_format())},
        {"has_tokenizer", model.tokenizer != nullptr},
+       {"read", read_json(model.reading)},
        {"examples", examples_json(model)},
        {"limits",
-        {{"prompt_tokens", most_prompt_tokens(state)}, {"trace_bytes", state.traces.budget()}}},
+        {{"prompt_tokens", most_prompt_tokens(state, model)},
+         {"trace_bytes", state.traces.budget()}}},
        {"runs", state.runs.names()}});
 }
 
 Reply tokenize(State& state, const Request& request) {
   const Json body = request.json();
   const Fields fields(body);
-  fields.expect_only({"text"});
-  const LoadedModel& model = state.context.model;
-  const std::vector<std::int32_t> ids =
-      model.require_tokenizer().encode(fields.required_string("text"));
+  fields.expect_only({"text", "model"});
+  const ChosenModel chosen = state.pool.named(fields.string("model").value_or(""));
+  const LoadedModel& model = *chosen.model;
+  const std::string text = fields.required_string("text");
+  const std::vector<std::int32_t> ids = model.require_tokenizer().encode(text);
   require_field(std::ssize(ids) <= most_tokenized, "text", field_code::invalid_value,
                 "text has {} tokens; at most {} are given in one reply", ids.size(),
                 most_tokenized);
-  return json_reply({{"tokens", tokens_json(model, ids)}});
+  return json_reply({{"tokens", tokens_json(model, ids)},
+                     {"read", read_json(model.reading)},
+                     {"unread", unread_json(unread_in(model, text))}});
 }
 
 // Exact matches of `wanted` first, then prefix matches, then substring matches.
@@ -83,7 +92,8 @@ std::vector<std::int32_t> find_tokens(const LoadedModel& model, const std::strin
 }
 
 Reply vocabulary(State& state, const Request& request) {
-  const LoadedModel& model = state.context.model;
+  const ChosenModel chosen = state.model_of(request);
+  const LoadedModel& model = *chosen.model;
   if (const auto wanted = request.parameter("find")) {
     const auto limit = static_cast<std::size_t>(bounded(request, "limit", 20, 1, 1000));
     return json_reply({{"tokens", tokens_json(model, find_tokens(model, *wanted, limit))}});

@@ -64,7 +64,8 @@ Reply one_neuron(State& state, const Request& request) {
   const auto id = request.parameter("trace");
   StoredTrace* const trace =
       id ? &state.traces.use_of_one_text(*id, "activations of a neuron are") : nullptr;
-  const LoadedModel& model = trace != nullptr ? trace->model() : state.context.model;
+  const ChosenModel chosen = trace != nullptr ? trace->source : state.model_of(request);
+  const LoadedModel& model = *chosen.model;
   const StackSpecification& config = model.gpt.specification();
   const std::int64_t layer = checked_layer(request.integer_in_path("layer"), config);
   const std::int64_t neuron = checked_neuron(request.integer_in_path("neuron"), config);
@@ -91,14 +92,13 @@ struct Corpus {
   std::vector<std::int32_t> tokens;
 };
 
-Corpus corpus_of(const State& state) {
-  const LoadedModel& model = state.context.model;
+Corpus corpus_of(const State& state, const LoadedModel& model) {
   if (const std::filesystem::path& file = state.options.corpus; !file.empty()) {
     const std::string text = naming_files_from(
         file.parent_path(), [&] { return read_text_file(file, most_corpus_bytes); });
     return {file.filename().string(), model.encode(text)};
   }
-  require(model.is_starter, ErrorCode::conflict,
+  require(model.is_starter(), ErrorCode::conflict,
           "contexts need a text to search: start with --corpus FILE");
   const microworld::Microworld world(corpus_seed);
   std::string text;
@@ -113,15 +113,17 @@ OrderedJson context_json(const LoadedModel& model, const NeuronContext& context)
 }
 
 Reply contexts(State& state, const Request& request) {
-  const LoadedModel& model = state.context.model;
+  const ChosenModel chosen = state.model_of(request);
+  const LoadedModel& model = *chosen.model;
   const StackSpecification& config = model.gpt.specification();
   const NeuronId id{checked_layer(request.integer_in_path("layer"), config),
                     checked_neuron(request.integer_in_path("neuron"), config)};
   const std::int64_t top = bounded(request, "top", 10, 1, 100);
   if (state.neuron_contexts.size() >= most_kept_contexts) state.neuron_contexts.clear();
-  std::string& kept = state.neuron_contexts[fmt::format("{}/{}/{}", id.layer, id.neuron, top)];
+  std::string& kept =
+      state.neuron_contexts[fmt::format("{}/{}/{}/{}", id.layer, id.neuron, top, chosen.name())];
   if (kept.empty()) {
-    const Corpus corpus = corpus_of(state);
+    const Corpus corpus = corpus_of(state, model);
     const NeuronMemory memory = find_neuron_contexts(model.gpt, corpus.tokens, std::array{id},
                                                      {.top = top, .stop = request.stop})
                                     .front();

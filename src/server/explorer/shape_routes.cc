@@ -52,15 +52,17 @@ void describe_block(const Request& request, BlockSpecification& block) {
                                                        : PositionKind::none;
 }
 
-// ?config=, a preset; else the served model's shape, changed by ?layers=, ?heads= and so on. `name`
-// is set to what the shape is called. Throws Error{not_found} and Error{invalid_argument}.
-StackSpecification shape_of(const State& state, const Request& request, std::string& name) {
+// ?config=, a preset; else the shape of the model of ?model=, changed by ?layers=, ?heads= and so
+// on. `name` is set to what the shape is called. Throws Error{not_found} and
+// Error{invalid_argument}.
+StackSpecification shape_of(State& state, const Request& request, std::string& name) {
   if (const auto preset = request.parameter("config")) {
     name = *preset;
     return model_preset(*preset).config;
   }
-  StackSpecification config = state.context.model.gpt.specification();
-  name = state.context.name;
+  const ChosenModel chosen = state.model_of(request);
+  StackSpecification config = chosen.transformer().specification();
+  name = chosen.name();
   if (std::ranges::none_of(shape_parameters,
                            [&](const char* each) { return request.parameter(each).has_value(); })) {
     return config;
@@ -138,7 +140,7 @@ Reply presets(State&, const Request&) {
 // A published run's, so that shapes of the page that nobody trained have settings, too.
 constexpr const char* standard_settings = "gpt2";
 
-TrainSettings settings_of(const State& state, const Request& request, std::string& name) {
+TrainSettings settings_of(State& state, const Request& request, std::string& name) {
   const StackSpecification shape = shape_of(state, request, name);
   const bool is_preset = request.parameter("config").has_value();
   TrainSettings settings = planned_settings(is_preset ? name : standard_settings);

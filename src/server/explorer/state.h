@@ -1,5 +1,5 @@
-// State shared by the explorer's handlers: used on the computing thread only, but for `runs` and
-// `training`, which any thread may use.
+// State shared by the explorer's handlers: used on the computing thread only, but for `runs`,
+// `training` and `downloads`, which any thread may use, as ModelPool::loaded().
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,7 @@
 #include "engine/plan/scaling_plan.h"
 #include "model/input_checks.h"
 #include "server/context.h"
+#include "server/explorer/downloads.h"
 #include "server/explorer/live_training.h"
 #include "server/explorer/model_pool.h"
 #include "server/explorer/options.h"
@@ -43,21 +44,33 @@ struct State : TraceState {
         context(shared),
         options(chosen),
         runs(chosen.runs),
-        pool(shared.model, runs),
+        pool(PoolOf{.explored = shared.model,
+                    .name = shared.name,
+                    .aliases = shared.aliases,
+                    .runs = runs,
+                    .traces = traces,
+                    .budget = chosen.model_budget}),
         rates(chosen.rates),
-        training(std::make_unique<LiveTraining>(shared.compute, runs, options)) {
+        training(std::make_unique<LiveTraining>(shared.compute, runs, options)),
+        downloads(std::make_unique<Downloads>(options)) {
     models = &pool;
     if (!chosen.recorded_run.empty()) runs.add(chosen.recorded_run, RunOrigin::recorded);
     if (!chosen.live_runs.empty()) runs.add_live_runs(chosen.live_runs);
+  }
+
+  // The model that the query names (?model=), or the explored one. Throws as ModelPool::named.
+  ChosenModel model_of(const Request& request) {
+    return pool.named(request.parameter("model").value_or(""));
   }
 
   Context& context;
   ExplorerOptions options;
   Runs runs;
   ModelPool pool;
-  std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top"
+  std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top/model"
   std::map<std::string, TrainingRates> rates;          // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
+  std::unique_ptr<Downloads> downloads;
 };
 
 // Adds routes whose handlers run on the computing thread.
@@ -95,6 +108,7 @@ void add_neuron_routes(TraceRoutes& routes);
 void add_figure_routes(TraceRoutes& routes);
 void add_translation_routes(TraceRoutes& routes);
 void add_model_routes(StateRoutes& routes);
+void add_choice_routes(StateRoutes& routes);
 void add_shape_routes(StateRoutes& routes);
 void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);

@@ -18,28 +18,39 @@ bool names_two_texts(const Fields& fields) {
          fields.has("target_tokens");
 }
 
-ChosenModel chosen_model(TraceState& state, const Fields& fields, const StoredTrace* base) {
+// "model": a name, or what the model of a trace is: {"name"}, or {"run", "step"} of a checkpoint.
+std::optional<ChosenModel> named_model(TraceState& state, const Json& body, const Fields& fields) {
+  if (!fields.has("model")) return std::nullopt;
+  state.explored_model();  // a server without one of one text has no others
+  if (body.at("model").is_string()) return state.models->named(fields.required_string("model"));
+  const Fields wanted = fields.required_object("model");
+  wanted.expect_only({"run", "step", "name"});
+  if (!wanted.has("run")) return state.models->named(wanted.string("name").value_or(""));
+  return state.models->checkpoint(wanted.required_string("run"), wanted.required_integer("step"));
+}
+
+bool names_a_run(const Json& body) {
+  const auto model = body.find("model");
+  return model != body.end() && model->is_object() && model->contains("run") &&
+         !model->at("run").is_null();
+}
+
+ChosenModel chosen_model(TraceState& state, const Json& body, const StoredTrace* base) {
+  const Fields fields(body);
   const bool has_one_text = fields.has("text") || fields.has("tokens");
   const bool has_two_texts = names_two_texts(fields);
   require(!has_one_text || !has_two_texts, ErrorCode::invalid_argument,
           "a trace is of one \"text\", or of a \"source\" and a \"target\"");
   const bool is_of_two = has_two_texts || (!has_one_text && base && base->has_two_texts());
-  std::optional<Fields> wanted;
-  if (fields.has("model")) {
-    wanted.emplace(fields.required_object("model"));
-    wanted->expect_only({"run", "step", "name"});
-  }
   if (is_of_two) {
     require(
-        !wanted || !wanted->has("run"), ErrorCode::unsupported,
+        !names_a_run(body), ErrorCode::unsupported,
         "checkpoints of runs read one text; a source and a target need the server's translator");
     return state.held_translator();
   }
+  if (auto named = named_model(state, body, fields)) return *std::move(named);
   const bool follows_base = base != nullptr && !base->has_two_texts();
-  if (!wanted && follows_base) return base->source;
-  const ChosenModel explored = state.explored_model();
-  if (!wanted || !wanted->has("run")) return explored;
-  return state.models->checkpoint(wanted->required_string("run"), wanted->required_integer("step"));
+  return follows_base ? base->source : state.explored_model();
 }
 
 // A text of the request or, without one, nothing.
@@ -105,7 +116,9 @@ TraceStore::NewTrace read_trace(TraceState& state, const Request& request) {
                       "interventions", "model", "base"});
   const auto base_id = fields.string("base");
   const StoredTrace* const base = base_id ? &state.traces.use(*base_id) : nullptr;
-  TraceStore::NewTrace wanted{.source = chosen_model(state, fields, base)};
+  // Held, so that the base stays while another model is loaded.
+  const ChosenModel of_base = base != nullptr ? base->source : ChosenModel{};
+  TraceStore::NewTrace wanted{.source = chosen_model(state, body, base)};
   if (wanted.source.is_translator()) {
     read_two_texts(fields, base, request.stop, wanted);
   } else {

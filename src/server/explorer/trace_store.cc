@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/traces/activation_trace.h"
 #include "model/input_checks.h"
@@ -189,6 +190,16 @@ void TraceStore::remove(const std::string& id) {
   drop(std::move(trace));
 }
 
+std::int64_t TraceStore::count_of(const LoadedModel& model) const {
+  return std::ranges::count_if(
+      traces_, [&](const StoredTrace& trace) { return trace.source.model.get() == &model; });
+}
+
+void TraceStore::remove_of(const LoadedModel& model) {
+  std::erase_if(traces_,
+                [&](const StoredTrace& trace) { return trace.source.model.get() == &model; });
+}
+
 StoredTrace TraceStore::take_oldest() {
   StoredTrace trace = std::move(traces_.back());
   traces_.pop_back();
@@ -228,7 +239,8 @@ namespace {
 
 OrderedJson text_json(const StoredTrace& trace, PairSide side) {
   return {{"tokens", trace.source.tokens_json(side, trace.tokens(side))},
-          {"words", units_json(trace.units_of(side))}};
+          {"words", units_json(trace.units_of(side))},
+          {"unread", trace.source.unread_json(side, trace.tokens(side))}};
 }
 
 OrderedJson sites_json(const StoredTrace& trace) {
@@ -262,6 +274,7 @@ std::string trace_text(const StoredTrace& trace) {
   } else {
     document.update(text_json(trace, PairSide::target));
   }
+  document["read"] = read_json(trace.source.reading());
   document["sites"] = sites_json(trace);
   document["bytes"] = trace.bytes();
   document["seconds"] = json_number(trace.seconds);

@@ -99,6 +99,10 @@ class TraceStore {
   StoredTrace& use_of_two_texts(const std::string& id, std::string_view what);
   void remove(const std::string& id);
 
+  // Of the stored traces, how many are of this model; and forgets them.
+  std::int64_t count_of(const LoadedModel& model) const;
+  void remove_of(const LoadedModel& model);
+
   const std::list<StoredTrace>& all() const { return traces_; }  // most recently used first
   // Of the traces, with what their interventions hold and the maps that were drawn of them, and of
   // the requests that are making one.

@@ -1,4 +1,4 @@
-// The explored model's weights, as the matrices W of x·W, rows being inputs and columns outputs.
+// A model's weights, as the matrices W of x·W, rows being inputs and columns outputs.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -117,7 +117,8 @@ Matrix matrix_of_role(const Request& request, const StackSpecification& config,
 }
 
 Reply layer_weights(State& state, const Request& request) {
-  const Transformer& gpt = state.context.model.gpt;
+  const ChosenModel chosen_model = state.model_of(request);
+  const Transformer& gpt = chosen_model.transformer();
   const std::int64_t layer = checked_layer(request.integer_in_path("layer"), gpt.specification());
   const std::string& name = request.in_path("role");
   const auto role = std::ranges::find(roles, name);
@@ -130,12 +131,14 @@ Reply layer_weights(State& state, const Request& request) {
 }
 
 Reply token_embedding(State& state, const Request& request) {
-  return matrix_reply(request, embedding(state.context.model.gpt.parameters().token_embedding()),
+  const ChosenModel chosen_model = state.model_of(request);
+  return matrix_reply(request, embedding(chosen_model.transformer().parameters().token_embedding()),
                       "token-embedding");
 }
 
 Reply position_embedding(State& state, const Request& request) {
-  const Transformer& gpt = state.context.model.gpt;
+  const ChosenModel chosen_model = state.model_of(request);
+  const Transformer& gpt = chosen_model.transformer();
   require(gpt.specification().has_position_table(), ErrorCode::not_found,
           "this model has no table of positions");
   return matrix_reply(request, embedding(gpt.parameters().position_embedding()),

@@ -32,6 +32,28 @@ TEST(TextWords, KeepsLonelyPunctuationAndInnerApostrophes) {
   EXPECT_EQ(found[2].text, "done");
 }
 
+// A unit is what people see as one: a character of a script without spaces, an emoji of several
+// parts.
+TEST(TextWords, OfOtherScriptsAreWhatPeopleRead) {
+  const auto chinese = words({"I", " \xE6\xB0", "\xB4\xE7\x81", "\xAB", "!"});
+  ASSERT_EQ(chinese.size(), 4U);
+  EXPECT_EQ(chinese[1].text, "水");
+  EXPECT_EQ(chinese[1].begin, 1);
+  EXPECT_EQ(chinese[1].end, 3);
+  EXPECT_EQ(chinese[2].text, "火");
+  EXPECT_EQ(chinese[2].begin, 2) << "shares a token with the one before";
+  EXPECT_EQ(chinese[3].text, "!");
+  const auto arabic = words({"\xD8", "\xB3لا", "م عليكم"});
+  ASSERT_EQ(arabic.size(), 2U);
+  EXPECT_EQ(arabic[0].text, "سلام");
+  EXPECT_EQ(arabic[1].text, "عليكم");
+  const std::string family = "👩‍👧";
+  const auto emoji = words({family.substr(0, 5), family.substr(5), " x"});
+  ASSERT_EQ(emoji.size(), 2U);
+  EXPECT_EQ(emoji[0].text, family);
+  EXPECT_EQ(words({"\xE6"}).size(), 1U) << "a lone byte";
+}
+
 TEST(Units, CoverEveryTokenOnceInOrder) {
   const std::vector<std::string> tokens{"<end>", "\"",  "A",  " fl",  "uffy",
                                         " mole", ".\"", "\n", "Moles"};

@@ -89,6 +89,10 @@ export function asPairText(side: Pairs.PairSide, text: string): Pairs.PairReques
 
 let hasTokenizer = true;
 
+/** The model that requests are about, which the page's link names; undefined: the one that the server was started with. */
+let chosen: string | undefined;
+const ofModel = (query: Query = {}): Query => ({ ...query, model: chosen });
+
 const trace = (id: string) => `/api/traces/${encodeURIComponent(id)}`;
 const headAt = (id: string, site: Pairs.Site | 'self', layer: number, index: number) => `${trace(id)}/attention/${site}/${layer}/${index}`;
 /** Of one text. */
@@ -96,27 +100,34 @@ const head = (id: string, layer: number, index: number) => headAt(id, 'self', la
 
 export const api = {
   model: async (): Promise<Types.ModelCard | Pairs.ServedTranslator> => {
-    const card = await json<Types.ModelCard | Pairs.ServedTranslator>('/api/model');
+    const card = await json<Types.ModelCard | Pairs.ServedTranslator>('/api/model', ofModel());
     if (!('is_translator' in card)) hasTokenizer = card.has_tokenizer;
     return card;
   },
+  /** All later requests are about this model; empty: the one that the server was started with. */
+  choose: (model: string): void => {
+    chosen = model || undefined;
+  },
+  models: () => json<Types.ModelList>('/api/models'),
+  download: async (model: string): Promise<Types.ModelList> => (await post(`/api/downloads/${encodeURIComponent(model)}`, {})).json(),
+  cancelDownload: async (model: string): Promise<Types.ModelList> => (await send(`/api/downloads/${encodeURIComponent(model)}`, { method: 'DELETE' })).json(),
   status: () => json<Types.ServerStatus>('/api/status'),
   samplingOptions: async () => (await json<{ sampling_options: Types.SamplingOption[] }>('/props')).sampling_options,
   tokenize: async (text: string, signal?: AbortSignal): Promise<Types.Token[]> => {
     if (!hasTokenizer) return idsOf(text).map((id) => ({ id, text: `#${id}` }));
-    return (await (await post('/api/tokenize', { text }, signal)).json()).tokens;
+    return (await (await post('/api/tokenize', { text, model: chosen }, signal)).json()).tokens;
   },
-  vocabulary: async (): Promise<string[]> => (await json<{ tokens: string[] }>('/api/vocabulary')).tokens,
+  vocabulary: async (): Promise<string[]> => (await json<{ tokens: string[] }>('/api/vocabulary', ofModel())).tokens,
   findTokens: async (find: string, limit = 20): Promise<Types.Token[]> =>
-    (await json<{ tokens: Types.Token[] }>('/api/vocabulary', { find, limit })).tokens,
-  parameters: (query: Query) => json<Types.ParameterCount>('/api/parameters', query),
-  plan: (query: Query) => json<Types.ScalingPlan>('/api/plan', query),
+    (await json<{ tokens: Types.Token[] }>('/api/vocabulary', ofModel({ find, limit }))).tokens,
+  parameters: (query: Query) => json<Types.ParameterCount>('/api/parameters', ofModel(query)),
+  plan: (query: Query) => json<Types.ScalingPlan>('/api/plan', ofModel(query)),
   presets: async () => (await json<{ presets: Types.Preset[] }>('/api/presets')).presets,
 
   makeTrace: async ({ text, ...request }: Types.TraceRequest, signal?: AbortSignal): Promise<Types.TraceMeta> => {
     // A checkpoint of a run has the run's tokenizer, whatever the explored model has.
     const read = text === undefined ? {} : hasTokenizer || request.model ? { text } : { tokens: idsOf(text) };
-    return (await post('/api/traces', { ...request, ...read }, signal)).json();
+    return (await post('/api/traces', { ...(request.base === undefined && { model: chosen }), ...request, ...read }, signal)).json();
   },
   trace: (id: string) => json<Types.TraceMeta>(trace(id)),
   /** Reads the short answer too: a browser keeps the connection of an answer that is not read. */
@@ -154,9 +165,9 @@ export const api = {
   attribution: (id: string, query: Query) => json<Types.Attribution>(`${trace(id)}/attribution`, query),
   neurons: async (id: string, layer: number, position: number, top = 20) =>
     (await json<{ neurons: Types.NeuronActivity[] }>(`${trace(id)}/neurons`, { layer, position, top })).neurons,
-  neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, { trace: id }),
+  neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, ofModel({ trace: id })),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
-    json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, { top }),
+    json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, ofModel({ top })),
   /** With `terms`, up to that many instead of the largest. */
   derivation: (id: string, element: Types.PointElement, signal?: AbortSignal, terms?: number) =>
     json<Types.Derivation>(`${trace(id)}/derivation`, { ...element, terms }, signal),
@@ -164,13 +175,13 @@ export const api = {
     json<Types.Comparison>(`${trace(id)}/compare/${encodeURIComponent(other)}`, { position, top }),
   /** A weight matrix W of x·W, or the rows and columns of it that are listed ("0-63,80"). */
   weights: (layer: number, role: Types.WeightRole, query: { head?: number; rows?: string; columns?: string } = {}) =>
-    binary(`/api/weights/${layer}/${role}`, query),
+    binary(`/api/weights/${layer}/${role}`, ofModel(query)),
   /** Rows of the token embedding, one for each id listed. */
-  tokenEmbedding: (rows?: string, columns?: string) => binary('/api/weights/token_embedding', { rows, columns }),
+  tokenEmbedding: (rows?: string, columns?: string) => binary('/api/weights/token_embedding', ofModel({ rows, columns })),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
   projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
   /** (rows, C): token embeddings of some ids, such as "5,17" or "0-63". */
-  tokenEmbeddings: (rows: string) => binary('/api/weights/token_embedding', { rows }),
+  tokenEmbeddings: (rows: string) => binary('/api/weights/token_embedding', ofModel({ rows })),
   /** The URL of a figure drawn by the server; for a link with `download`. */
   figure: (id: string, kind: 'attention' | 'heads' | 'lens' | 'next', query: Query) => address(`${trace(id)}/figure`, { kind, ...query }),
 
@@ -178,7 +189,7 @@ export const api = {
   async *generate(request: Types.GenerateRequest, signal?: AbortSignal): AsyncGenerator<
     { kind: 'token'; token: Types.GeneratedToken } | { kind: 'done'; finish_reason: string; trace: Types.TraceMeta }
   > {
-    for await (const { event, data } of readEvents(await post('/api/generate', request, signal))) {
+    for await (const { event, data } of readEvents(await post('/api/generate', { ...request, model: chosen }, signal))) {
       if (event === 'token') yield { kind: 'token', token: JSON.parse(data) };
       if (event === 'done') yield { kind: 'done', ...JSON.parse(data) };
       if (event === 'error') throw new ApiError(500, JSON.parse(data).error?.message ?? data);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultView, formatLink, opened, parseLink, keptExtras } from './link';
+import { defaultView, formatLink, opened, parseLink, keptExtras, viewOfModel } from './link';
 import { samplingOptions as options } from './sampling_fixture';
 
 describe('the link of a view', () => {
@@ -28,6 +28,16 @@ describe('the link of a view', () => {
     expect(keptExtras('change', parseLink('#/follow?changes=L2H3'))).toEqual({});
     expect(keptExtras('generate', parseLink('#/change?cuts=renormalise'))).toEqual({});
     expect(keptExtras('compare', parseLink('#/follow?text=a&layer=2&pick=effect&unit=words&draw=dots&open=nearest'))).toEqual({ pick: 'effect', unit: 'words', draw: 'dots' });
+  });
+
+  it('names the model that is shown, and of another one keeps the text and nothing that was the former one’s', () => {
+    const link = '#/change?model=english&text=a+hare&layer=5&head=4&position=1&temperature=0.7&changes=L5H4&cuts=renormalise&unit=words';
+    const view = parseLink(link, options);
+    expect(view).toMatchObject({ model: 'english', layer: 5, head: 4 });
+    expect(formatLink(view)).toBe(link);
+    expect(formatLink(viewOfModel(view, 'EleutherAI/pythia-70m'))).toBe('#/change?model=EleutherAI%2Fpythia-70m&text=a+hare&temperature=0.7&unit=words');
+    expect(formatLink(viewOfModel(view, '', 'a fox'))).toBe('#/change?text=a+fox&temperature=0.7&unit=words');
+    expect(formatLink(viewOfModel(parseLink('#/learn?chapter=mask&layer=3'), 'english'))).toBe('#/learn?model=english&chapter=mask');
   });
 
   it('without a text shows the example, and keeps the head that it names', () => {

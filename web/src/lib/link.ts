@@ -5,6 +5,8 @@ import type { Example, Sampling, SamplingOption } from './types';
 
 export interface View {
   mode: string;
+  /** The name of the model that is shown; empty: the one that the server was started with. */
+  model: string;
   text: string;
   layer: number;
   head: number;
@@ -17,10 +19,10 @@ export interface View {
 }
 
 export function defaultView(): View {
-  return { mode: 'follow', text: '', layer: 0, head: 0, position: -1, sampling: {}, extra: {} };
+  return { mode: 'follow', model: '', text: '', layer: 0, head: 0, position: -1, sampling: {}, extra: {} };
 }
 
-const known = ['text', 'layer', 'head', 'position'];
+const known = ['model', 'text', 'layer', 'head', 'position'];
 
 /** The extra `pick=effect`: the head is picked by its effect. So it is, too, where a link has a text and names no head. */
 export const byEffect = 'effect';
@@ -28,6 +30,7 @@ export const byEffect = 'effect';
 export function formatLink(view: View): string {
   const query = new URLSearchParams();
   const normal = defaultView();
+  if (view.model !== normal.model) query.set('model', view.model);
   if (view.text !== normal.text) query.set('text', view.text);
   for (const name of ['layer', 'head', 'position'] as const) {
     if (view[name] !== normal[name]) query.set(name, String(view[name]));
@@ -46,6 +49,7 @@ export function parseLink(hash: string, options: SamplingOption[] = []): View {
   const [path, query = ''] = splitOnce(hash.replace(/^#\/?/, ''), '?');
   if (path) view.mode = path;
   const given = new URLSearchParams(query);
+  view.model = given.get('model') ?? view.model;
   view.text = given.get('text') ?? view.text;
   for (const name of ['layer', 'head', 'position'] as const) {
     const number = Number(given.get(name) ?? NaN);
@@ -69,6 +73,12 @@ export function keptExtras(mode: string, view: View): Record<string, string> {
   const { pick = '', unit = '', draw = '', changes = '', cuts = '' } = view.extra;
   const isChanged = changes !== '' && changing.includes(mode) && changing.includes(view.mode);
   return { ...(pick && { pick }), ...(unit && { unit }), ...(draw && { draw }), ...(isChanged && { changes, cuts }) };
+}
+
+/** The view of another model: the text stays, with what holds of any model. A block, a head, changes or a checkpoint were of the former one. */
+export function viewOfModel(view: View, model: string, text = view.text): View {
+  const { unit = '', chapter = '' } = view.extra;
+  return { ...defaultView(), mode: view.mode, model, text, sampling: view.sampling, extra: { ...(text !== '' && { pick: byEffect }), ...(unit && { unit }), ...(chapter && { chapter }) } };
 }
 
 /** Fills a view that has no text from an example; a block, head or position that the link gives stays. */

@@ -56,6 +56,12 @@ export function bytes(number: number): string {
   return `${unit === 0 ? number : significant(number)} ${units[unit]}`;
 }
 
+/** As files and downloads are measured: 548 MB. */
+export function fileSize(number: number): string {
+  const [size, unit] = number >= 1e9 ? [number / 1e9, 'GB'] : number >= 1e6 ? [number / 1e6, 'MB'] : [number / 1e3, 'kB'];
+  return `${unit === 'GB' ? size.toFixed(2) : Math.round(size)} ${unit}`;
+}
+
 function significant(number: number): string {
   if (number >= 100) return number.toFixed(0);
   return number >= 10 ? number.toFixed(1) : number.toFixed(2);

@@ -1,6 +1,6 @@
 // What the server answers about a translator and pairs of texts, and what it is asked.
 
-import type { Dimensions, Habit, Token, TraceMeta, Word } from './types';
+import type { Dimensions, Habit, Read, Token, TraceMeta, Unread, Word } from './types';
 
 type TraceModel = TraceMeta['model'];
 
@@ -36,6 +36,7 @@ export interface TranslatorCard extends TranslatorModel {
   embedded?: boolean;
   /** From, to. */
   languages?: string[] | null;
+  read?: Read | null;
   examples?: TranslatorExample[];
 }
 
@@ -48,6 +49,8 @@ export interface PairText {
   tokens: Token[];
   /** Every token belongs to one of them, in order; special tokens are words of their own. */
   words: Word[];
+  /** Null where it is not known what the model has read. */
+  unread?: Unread | null;
 }
 
 export interface SiteMeta {

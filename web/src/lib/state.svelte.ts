@@ -71,13 +71,25 @@ class Page {
     // Pictures are redrawn in light colours for printing.
     paper.addEventListener('change', () => flushSync(setDark));
     setDark();
+    await this.#load();
+  }
+
+  /** Loads the model of the view. */
+  async #load(): Promise<void> {
+    const wanted = this.view.model;
+    this.failure = null;
+    this.model = null;
+    current.forget();
+    api.choose(wanted);
     try {
       const model = await api.model();
+      if (wanted !== this.view.model) return; // another one was chosen meanwhile
       if ('is_translator' in model) {
         this.translator = model;
         return;
       }
-      this.samplingOptions = await api.samplingOptions();
+      if (this.samplingOptions.length === 0) this.samplingOptions = await api.samplingOptions();
+      if (wanted !== this.view.model) return;
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
       const view = parseLink(this.link, this.samplingOptions);
@@ -85,7 +97,7 @@ class Page {
       for (const [name, value] of Object.entries(this.view.extra)) if (value === '') view.extra[name] = value;
       this.view = opened(view, this.#opening);
     } catch (error) {
-      this.failure = messageOf(error);
+      if (wanted === this.view.model) this.failure = messageOf(error);
     }
   }
 
@@ -121,7 +133,9 @@ class Page {
   #follow(): void {
     if (location.hash === this.link) return;
     const view = parseLink(location.hash, this.samplingOptions);
-    this.view = this.model ? opened(view, this.#opening) : view;
+    const isOther = view.model !== this.view.model;
+    this.view = this.model && !isOther ? opened(view, this.#opening) : view;
+    if (isOther) void this.#load();
   }
 }
 
@@ -136,6 +150,11 @@ class Current {
   #text: string | null = null;
   #kept = new Map<string, Promise<unknown>>();
 
+  /** Whether what is shown is about another text than the view's, which the model could not take. */
+  get isFormer(): boolean {
+    return this.failure !== null && this.meta !== null && this.text !== page.view.text;
+  }
+
   /** Makes the trace of `text`, unless it is already shown or being made. */
   async show(text: string): Promise<void> {
     if (text === this.#text) return;
@@ -145,6 +164,14 @@ class Current {
   /** Makes the trace again, for a server that may have been restarted. */
   async again(): Promise<void> {
     if (this.#text !== null) await this.#make(this.#text);
+  }
+
+  /** For another model: nothing of the trace is shown any more. */
+  forget(): void {
+    this.#abort?.abort();
+    this.#kept.clear();
+    this.#text = this.text = this.meta = this.failure = null;
+    this.loading = false;
   }
 
   async #make(text: string): Promise<void> {

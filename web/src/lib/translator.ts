@@ -8,7 +8,7 @@ import { modelOf, type DescribedStack, type StackedModel } from './stacks';
 export type DescribedTranslator = TranslatorCard & { architecture?: Record<'encoder' | 'decoder', DescribedStack['architecture']> };
 
 /** What a translator without examples is shown with. */
-export const opening: TranslatorExample = { id: 'opening', title: 'A sentence', source: 'The dog barks.' };
+export const opening: TranslatorExample = { id: 'opening', title: 'A sentence', source: 'The dog sleeps.' };
 
 /** Null where the server holds none. */
 export function heldTranslator(): Promise<DescribedTranslator | null> {

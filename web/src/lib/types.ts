@@ -59,14 +59,78 @@ export interface Example {
   trials?: Trial[];
 }
 
+/** A model that the server holds, finds or may download. */
+export interface ListedModel {
+  /** As links and requests name it. */
+  name: string;
+  /** For people. */
+  title: string;
+  /** What it has read, in one line; null where nothing says so. */
+  about: string | null;
+  /** The served one is that of the command line; it may be one of the others. */
+  kind: 'served' | 'embedded' | 'pulled' | 'published';
+  parameters: number | null;
+  /** Of its weights, as stored. */
+  bytes: number;
+  /** Of them, what a download that ended early has left to go on from. */
+  partial_bytes: number;
+  /** Whether it can be shown now, has to be downloaded, is being downloaded, or has files that cannot be read. */
+  state: 'ready' | 'absent' | 'downloading' | 'damaged';
+  /** Whether the server has it in memory. */
+  loaded: boolean;
+  /** Why it is damaged. */
+  message?: string;
+}
+
+export interface Download {
+  name: string;
+  state: 'running' | 'finished' | 'cancelled' | 'failed';
+  /** What is being done, such as "downloading model.safetensors". */
+  doing: string;
+  /** Of the file at hand. */
+  done: number;
+  total: number;
+  /** Why it failed. */
+  error: { type: string; message: string } | null;
+}
+
+export interface ModelList {
+  models: ListedModel[];
+  downloads: { allowed: boolean; why_not: string | null };
+  /** The last one that was asked for. */
+  download: Download | null;
+}
+
+/** What a model has read, as far as it is known. */
+export interface Read {
+  title: string;
+  tokens: number;
+  /** How many different words; null where that is not known. */
+  words: number | null;
+  /** Of a translator's targets. */
+  target_words: number | null;
+}
+
+/** The words of a text that the model has not read. Ranges are [begin, end). */
+export interface Unread {
+  /** How many different words the text has. */
+  of: number;
+  words: { text: string; bytes: [number, number]; tokens: [number, number] }[];
+  /** A sentence that says so; null where the model has read every word. */
+  note: string | null;
+}
+
 export interface ModelCard {
   name: string;
+  /** Which of the models that heed carries it is, under whatever name; null: none. */
+  embedded: string | null;
   version: string;
   dimensions: Dimensions;
   tied: boolean;
   architecture: Architecture;
   dtype: string;
   has_tokenizer: boolean;
+  read?: Read | null;
   examples: Example[];
   limits: { prompt_tokens: number; trace_bytes: number };
   runs: string[];
@@ -100,6 +164,8 @@ export interface TraceMeta {
   tokens: Token[];
   /** Every token belongs to one of them, in order. */
   words: Word[];
+  /** Null where it is not known what the model has read. */
+  unread?: Unread | null;
   bytes: number;
   seconds: number;
   interventions: Intervention[];

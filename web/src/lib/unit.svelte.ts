@@ -1,8 +1,10 @@
-// Whether attention is shown by words or by tokens, as the link says: unit=words.
+// Whether attention is shown by words or by tokens, as the link says: unit=words. Where tokens are parts of characters, words
+// are the default, and the link says unit=tokens.
 
 import { api } from './api';
 import { current, page } from './state.svelte';
 import { hasLongWord, lastToken, wordIndexAt } from './text_words';
+import { splitsCharacters } from './unread';
 import type { Word } from './types';
 
 export const unit = {
@@ -12,10 +14,13 @@ export const unit = {
   },
   /** The words, where attention is shown by words. */
   get words(): Word[] | null {
-    return page.view.extra.unit === 'words' && unit.differs ? current.meta!.words : null;
+    return (page.view.extra.unit || unit.byDefault) === 'words' && unit.differs ? current.meta!.words : null;
+  },
+  get byDefault(): 'words' | 'tokens' {
+    return splitsCharacters(current.meta?.tokens ?? []) ? 'words' : 'tokens';
   },
   choose(to: 'words' | 'tokens'): void {
-    page.view.extra.unit = to === 'words' ? 'words' : '';
+    page.view.extra.unit = to === unit.byDefault ? '' : to;
   },
   /** By words, the chosen token is the last of its word, which has read all of it. */
   keepToWords(): void {

@@ -90,10 +90,12 @@ export function effectOfHead(layer: number, head: number, position: number): Pro
   });
 }
 
-let vocabulary: Promise<string[]> | undefined;
+let vocabulary: { of: string; texts: Promise<string[]> } | undefined;
 /** The text of every token; none for a model without a tokenizer. */
 export function tokenTexts(): Promise<string[]> {
-  return (vocabulary ??= api.vocabulary().catch(() => []));
+  const of = page.view.model;
+  if (vocabulary?.of !== of) vocabulary = { of, texts: api.vocabulary().catch(() => []) };
+  return vocabulary.texts;
 }
 
 /** Of each token: its embedding. */
@@ -110,7 +112,7 @@ export function unembeddingsOf(ids: number[]): Promise<Float32Array[]> {
 
 /** Numbers of one answer, and of a table that a page holds at once (256 MiB). */
 const [mostOfAnswer, mostOfTable] = [2 ** 22, 2 ** 26];
-let table: Promise<EmbeddingTable> | undefined;
+let table: { of: string; read: Promise<EmbeddingTable> } | undefined;
 
 export function canReadEmbeddings(vocabulary: number, channels: number): boolean {
   return vocabulary * channels <= mostOfTable;
@@ -128,8 +130,13 @@ export function embeddingTable(vocabulary: number, channels: number, ondone: (sh
     }
     return tableOf(rows, channels);
   };
-  return (table ??= read().catch((error) => {
-    table = undefined;
-    throw error;
-  }));
+  const of = page.view.model;
+  if (table?.of !== of) {
+    const asked = { of, read: read() };
+    table = asked;
+    asked.read.catch(() => {
+      if (table === asked) table = undefined;
+    });
+  }
+  return table.read;
 }
