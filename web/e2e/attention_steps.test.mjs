@@ -65,12 +65,12 @@ test('another pair is chosen, and the link keeps it', async () => {
   const walk = await walkOf();
   const page = await session.open(link());
   await page.getByRole('button', { name: '▷ Watch it happen' }).click();
-  await stepsOf(page).getByLabel('Key').selectOption('4');
+  await stepsOf(page).getByRole('combobox', { name: /^Key/ }).selectOption('4');
   assert.match(page.url(), /key=4/);
   assert.match(page.url(), /open=steps/);
   await stepsOf(page).getByRole('button', { name: 'divide', exact: true }).click();
   assertShows(numbersIn(await caption(page)).at(-1), walk.answers[4].scaled, 'the score of the chosen key');
-  await stepsOf(page).getByLabel('Query').selectOption('5');
+  await stepsOf(page).getByRole('combobox', { name: /^Query/ }).selectOption('5');
   await page.waitForFunction(() => /position=5/.test(location.hash));
   assert.equal(await stepsOf(page).getByRole('slider').inputValue(), '0');
   await page.context().close();
@@ -83,7 +83,7 @@ test('Play enters attention, and goes on through the model after it', async () =
   await page.getByRole('button', { name: /^Play: send/ }).click();
   await stepsOf(page).waitFor();
   const entered = Number(await way.inputValue());
-  assert.equal(entered, 1.5, 'within the first block’s attention');
+  assert.ok(entered > 1 && entered < 2, `within the first block’s attention, at ${entered}`);
   await page.waitForFunction(() => Number(document.querySelector('input[aria-label="Step of attention"]').value) > 0.5);
   await page.waitForTimeout(300);
   assert.equal(Number(await way.inputValue()), entered, 'the model waits meanwhile');

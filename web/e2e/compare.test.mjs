@@ -266,9 +266,9 @@ test('weights are drawn as dots whose area is the weight, in all views, as the l
   await page.locator('[data-head="L2H3"]').click();
   await page.getByRole('application', { name: /Attention of block 2/ }).waitFor();
   assert.match(page.url(), /draw=dots/);
-  const tile = page.locator('canvas.attention-tile').first();
+  const tile = page.locator('.attention-tile canvas').first();
   await tile.waitFor();
-  await page.waitForFunction(() => [...document.querySelectorAll('canvas.attention-tile')].some(({ width }) => width >= 256));
+  await page.waitForFunction(() => [...document.querySelectorAll('.attention-tile canvas')].some(({ width }) => width >= 256));
   await picture(page, 'map-dots');
   await page.getByRole('group', { name: 'Draw weights as' }).getByRole('button', { name: 'Colours' }).click();
   assert.doesNotMatch(page.url(), /draw=/);

@@ -142,22 +142,27 @@ test('on a narrow screen the sections open on demand, and all heads are in sight
   }
 });
 
-test('a long sentence is shown whole, and a caption’s word is brought into view', async () => {
+test('a caption’s word is brought into view, in a row of tokens and far back in a long text', async () => {
   const { examples } = await session.get('/api/model');
-  const longest = examples.reduce((one, other) => (other.text.length > one.text.length ? other : one));
+  const lengths = await Promise.all(examples.map(async ({ text }) => (await (await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) })).json()).tokens.length));
+  const long = examples[lengths.indexOf(Math.max(...lengths))];
+  const inRow = examples[lengths.indexOf(Math.max(...lengths.filter((length) => length <= 60)))];
   for (const width of [390, 1280]) {
-    const page = await session.open(`#/follow?text=${encodeURIComponent(longest.text)}&layer=${longest.layer ?? 0}&head=${longest.head ?? 0}&position=${longest.position ?? -1}`, { width });
-    const attended = page.locator('.said .attended').first();
-    await attended.waitFor();
-    assert.ok(await page.locator('.sentence .frame').evaluate((frame) => frame.scrollHeight <= frame.clientHeight + 1), `${width}`);
-    await attended.click();
-    await page.waitForTimeout(100);
-    const word = (await attended.innerText()).slice(1, -1);
-    assert.ok(await page.locator('.arcs .tokens > button').evaluateAll((tokens, text) => tokens.some((token) => {
-      const { top, bottom } = token.getBoundingClientRect();
-      return token.textContent.replace('␣', '') === text && top >= 0 && bottom <= innerHeight;
-    }), word), `${word} at ${width}`);
-    await page.context().close();
+    for (const [example, units] of [[inRow, '.arcs .tokens > button'], [long, '.far .unit']]) {
+      const page = await session.open(`#/follow?text=${encodeURIComponent(example.text)}&layer=${example.layer ?? 0}&head=${example.head ?? 0}&position=${example.position ?? -1}`, { width });
+      const attended = page.locator('.said .attended').first();
+      await attended.waitFor();
+      await page.locator(units).first().waitFor();
+      if (example === long) assert.ok((await page.locator('.sentence').boundingBox()).height < 760, `${width}`);
+      await attended.click();
+      await page.waitForTimeout(100);
+      const word = (await attended.innerText()).slice(1, -1);
+      assert.ok(await page.locator(units).evaluateAll((all, text) => all.some((one) => {
+        const { top, bottom } = one.getBoundingClientRect();
+        return one.textContent.replace('␣', '') === text && top >= 0 && bottom <= innerHeight;
+      }), word), `${word} at ${width}`);
+      await page.context().close();
+    }
   }
 });
 
@@ -194,6 +199,7 @@ test('the note on what a small model knows is shown with the built-in model only
 
 test('a number whose computation is shown leaves the page without an error', async () => {
   const page = await session.open(`#/follow?text=${encodeURIComponent('The fox waited in the forest, and the hare saw the fox')}&layer=2&head=1&open=unmasked`);
+  page.setDefaultTimeout(60_000);
   for (const [numbers, to] of [
     ['#attention .figure', '#/count'], ['#next .figure', '#/count'], ['#feed-forward [role=slider]', '#/whole-model'], ['#attention [role=application]', '#/count'], ['#next .figure', '#/learn'],
   ]) {
@@ -237,7 +243,7 @@ test('while text is generated, attention and distribution go along', async () =>
 
 test('the name of the entropy is off the curves', async () => {
   for (const width of [390, 1280]) {
-    const page = await session.open('#/watch', { width });
+    const page = await session.open('#/watch-it-learn', { width });
     const plot = page.locator('[data-curve=loss]').first();
     await page.waitForFunction(() => document.querySelector('[data-curve=loss]')?.dataset.label);
     const label = JSON.parse(await plot.getAttribute('data-label'));
@@ -267,17 +273,28 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
   const { examples } = await session.get('/api/model');
   const text = encodeURIComponent(examples[0].text);
   const page = await session.open('#/count', { width: 390, height: 844 });
-  for (const link of ['count', 'count?config=t5-small', `follow?text=${text}&open=projection+unmasked+scaled+factors`, `generate?text=${text}`, 'compare', 'compare?view=map', 'compare?view=words', 'compare?view=lens', 'compare?view=neurons', 'compare?view=vectors&find=the', `change?text=${text}`, 'watch', 'translate', ...Array.from({ length: 9 }, (_, chapter) => `learn?chapter=${chapter}`)]) {
-    await page.evaluate((hash) => (location.hash = hash), `#/${link}`);
-    await page.locator('main h1').first().waitFor();
+  page.setDefaultTimeout(60_000);
+  const views = 'projection unmasked scaled factors split additions nearest memory backward about'.split(' ');
+  const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training'];
+  for (const link of [
+    'count', 'count?config=t5-small', ...[0, 5].map((from) => `follow?text=${text}&open=${views.slice(from, from + 5).join('+')}`), `generate?text=${text}`,
+    ...['heads', 'map', 'words', 'lens', 'neurons', 'vectors'].map((view) => `compare?view=${view}`), `change?text=${text}&changes=L1H1`, 'watch-it-learn', 'translate', ...chapters.map((chapter) => `learn?chapter=${chapter}`),
+  ]) {
+    await page.goto('about:blank');
+    await page.goto(`${session.address}/#/${link}`);
+    await page.locator('main details.export').first().waitFor({ state: 'attached' });
     await page.waitForLoadState('networkidle');
-    for (const fold of await page.locator('.part .fold').all()) if ((await fold.getAttribute('aria-expanded')) === 'false') await fold.click();
+    const isFollow = link.startsWith('follow');
+    if (isFollow) await page.locator('#next .fold').waitFor();
+    await page.evaluate(() => document.querySelectorAll('.part .fold[aria-expanded=false]').forEach((fold) => fold.click()));
+    if (isFollow) await page.locator('#next details.export').first().waitFor();
     await page.waitForLoadState('networkidle');
     const found = await page.evaluate(async () => (await Promise.all([...document.querySelectorAll('main details.export')].map(async (menu) => {
       const button = menu.querySelector('summary').getBoundingClientRect();
       if (button.width === 0) return [];
       const card = menu.closest('.card');
       const name = (card ?? document.querySelector('main')).textContent.trim().slice(0, 40);
+      const around = card?.getBoundingClientRect();
       const outside = (inner, outer) => inner.left < outer.left - 0.5 || inner.right > outer.right + 0.5 || inner.top < outer.top - 0.5 || inner.bottom > outer.bottom + 0.5;
       const over = [...(card ?? document.querySelector('main')).querySelectorAll('h1, h2, h3, p, label, button, select, strong, a, [role=tab]')].filter((other) => {
         if (menu.contains(other) || !other.offsetParent) return false;
@@ -289,7 +306,7 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
       const choices = menu.querySelector('.choices').getBoundingClientRect();
       menu.open = false;
       return [
-        ...(card && outside(button, card.getBoundingClientRect()) ? [`${name}: the button is outside its card`] : []),
+        ...(around && outside(button, around) ? [`${name}: the button is outside its card`] : []),
         ...over.map((other) => `${name}: the button is over “${other.textContent.trim().slice(0, 20)}”`),
         ...(choices.left < -0.5 || choices.right > innerWidth + 0.5 ? [`${name}: the menu is outside the window, ${Math.round(choices.left)} to ${Math.round(choices.right)}`] : []),
       ];

@@ -23,12 +23,15 @@ const motions = {
   'zoom out again': { from: number, start: `location.hash = ${JSON.stringify(at(''))}`, milliseconds: 1200 },
   play: { from: '', start: 'play()', milliseconds: 4000 },
   'play in a block': { from: 'b2', start: 'play()', milliseconds: 4000 },
+  'attention step by step': { from: '', before: 'look().click()', start: 'steps()', milliseconds: 6000 },
   expand: { from: '', start: 'block().click()', milliseconds: 650 },
   collapse: { from: '', before: 'block().click()', start: 'block().click()', milliseconds: 650 },
 };
 
 const prelude = `
   const block = () => [...document.querySelectorAll('[role=treeitem]')].find((item) => /^Block 2\\b/.test(item.getAttribute('aria-label') ?? item.textContent.trim()));
+  const look = () => [...document.querySelectorAll('button')].find((button) => /^Look into/.test(button.textContent));
+  const steps = () => document.querySelector('.steps .play').click();
   const play = () => [...document.querySelectorAll('button')].find((button) => /^Play/.test(button.getAttribute('aria-label') ?? '')).click();`;
 
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.woff2': 'font/woff2', '.txt': 'text/plain' };
@@ -99,7 +102,7 @@ const rounds = Number(process.env.ROUNDS ?? 5);
 const wanted = process.env.PROFILE ?? process.env.MOTION;
 console.log(`Load ${loadavg().map((load) => load.toFixed(2)).join(' ')}; frames a second: median and least of ${rounds} rounds; worst wait between two frames; main thread\n`);
 for (const [name, motion] of Object.entries(motions)) {
-  if ((wanted && wanted !== name) || (shape && name.startsWith('play'))) continue;
+  if ((wanted && wanted !== name) || (shape && /^(play|attention)/.test(name))) continue;
   const results = new Map(folders.map((folder) => [folder, { rates: [], waits: [], costs: [] }]));
   for (let round = 0; round < rounds; ++round) {
     for (const folder of folders) {

@@ -40,11 +40,6 @@ export function lastStation(layers: number, parallel = false): number {
   return movesOf(parallel) * layers + 2;
 }
 
-/** When the data is in the attention of a block. */
-export function attentionTime(layer: number, parallel = false): number {
-  return 1 + movesOf(parallel) * layer + 0.5;
-}
-
 export interface Branch {
   layer: number;
   half: Half;
@@ -163,6 +158,17 @@ export function pulseAt(scene: Scene, layers: number, time: number): Pulse {
     return onPath && progress > 0 && progress <= 1 ? [{ layer, half, progress, points: branchPoints(scene, layer, half) }] : [];
   });
   return { at, branches, layer };
+}
+
+/** When the data is half through the attention of a block. */
+export function attentionTime(scene: Scene, layers: number, layer: number): number {
+  const first = 1 + movesOf(scene.parallel) * layer;
+  const parts = 100; // of the move
+  const distances = Array.from({ length: parts }, (_, part) => {
+    const branch = pulseAt(scene, layers, first + part / parts).branches.find((one) => one.half === 'attention' && one.layer === layer);
+    return branch ? Math.abs(branch.progress - 0.5) : Infinity;
+  });
+  return first + distances.indexOf(Math.min(...distances)) / parts;
 }
 
 /** The residual stream that the data has passed at `time`. */

@@ -5,7 +5,7 @@ import { describedBy, partsOf, shapeOf, type Shape } from '../count/shape';
 import { fit, flight, toScene, toScreen, zoomAt } from './camera';
 import { insideShown, isOpen, shownPart, visibleCells } from './detail';
 import { cellAt, cellBox, childOf, find, hit, placeIn, rootOf, smallestCell, towards, type Found } from './find';
-import { lastStation, movePath, partial, pulseAt, stations, waysOf } from './journey';
+import { attentionTime, lastStation, movePath, partial, pulseAt, stations, waysOf } from './journey';
 import { countedIn, gridOf, headOfSource, headUnits, parametersOf, windowOf, type Box, type Subject } from './parts';
 import { emptyNumbers, fill } from './numbers';
 import { arrangementFor, layOut, type Scene } from './scene';
@@ -345,6 +345,17 @@ describe('the journey', () => {
       for (const { layer, half } of branches) seen.add(`${layer} ${half}`);
     }
     expect(seen.size).toBe(8);
+  });
+
+  it('is half through the attention of each block when Play enters it', () => {
+    const scene = sceneOf(small);
+    const times = [0, 1, 2, 3].map((layer) => attentionTime(scene, 4, layer));
+    times.forEach((time, layer) => {
+      const [branch] = pulseAt(scene, 4, time).branches;
+      expect(branch).toMatchObject({ layer, half: 'attention' });
+      expect(Math.abs(branch.progress - 0.5)).toBeLessThan(0.1);
+    });
+    expect([...times].sort((a, b) => a - b)).toEqual(times);
   });
 
   it('shows the part of a line that is passed', () => {
