@@ -214,6 +214,9 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", "/api/neurons/{layer}/{neuron}", "/api/neurons/1/2");
   check("GET", "/api/neurons/{layer}/{neuron}", "/api/neurons/1/2?trace=t1");
   check("GET", "/api/neurons/{layer}/{neuron}/contexts", "/api/neurons/1/2/contexts?top=1");
+  check("GET", "/api/senses", "/api/senses");
+  check("GET", "/api/senses/{word}", "/api/senses/bank");
+  check("GET", "/api/senses/{word}", "/api/senses/bank?text=We%20sat%20by%20the%20bank");
   check_events("POST", "/api/generate", "/api/generate",
                {{"text", "One"}, {"max_new_tokens", 2}, {"top", 3}}, 3);
 

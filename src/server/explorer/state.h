@@ -35,6 +35,8 @@ struct TraceState {
   ChosenModel held_translator();
 };
 
+struct MeasuredWord;  // see sense_routes.cc
+
 struct State : TraceState {
   State(Context& shared, const ExplorerOptions& chosen)
       : TraceState{.compute = shared.compute,
@@ -56,6 +58,7 @@ struct State : TraceState {
   Runs runs;
   ModelPool pool;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top"
+  std::map<std::string, std::shared_ptr<const MeasuredWord>> measured_words;
   std::map<std::string, TrainingRates> rates;          // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
 };
@@ -98,6 +101,7 @@ void add_model_routes(StateRoutes& routes);
 void add_shape_routes(StateRoutes& routes);
 void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);
+void add_sense_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);
 void add_run_routes(StateRoutes& routes);
 void add_training_routes(StateRoutes& routes);

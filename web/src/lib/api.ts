@@ -157,6 +157,8 @@ export const api = {
   neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, { trace: id }),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
     json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, { top }),
+  senses: () => json<Types.SenseLibrary>('/api/senses'),
+  wordSenses: (word: string, text?: string) => json<Types.WordSenses>(`/api/senses/${encodeURIComponent(word)}`, { text: text || undefined }),
   /** With `terms`, up to that many instead of the largest. */
   derivation: (id: string, element: Types.PointElement, signal?: AbortSignal, terms?: number) =>
     json<Types.Derivation>(`${trace(id)}/derivation`, { ...element, terms }, signal),

@@ -310,6 +310,41 @@ export interface NeuronContext {
   position: number;
 }
 
+/** Words with several senses, of which the server has sentences. */
+export interface SenseLibrary {
+  source: 'microworld' | 'English';
+  words: { word: string; senses: string[] }[];
+}
+
+export interface SenseDepth {
+  /** hook_embed, then the residual stream before each block and after the last one. */
+  point: string;
+  /** Of each sentence, in lengths of the word's vector. */
+  dots: [number, number][];
+  explained: number[];
+  identical: boolean;
+  /** Mean centred cosines of two sentences. */
+  same: number;
+  other: number;
+  /** `same` with the senses shuffled: the mean, and what one shuffle in twenty exceeds. */
+  shuffled_same: number;
+  shuffled_high: number;
+  p: number;
+  apart: boolean;
+}
+
+/** One word in sentences of each of its senses. */
+export interface WordSenses {
+  word: string;
+  source: 'microworld' | 'English';
+  senses: string[];
+  sentences: { text: string; sense: number }[];
+  shuffles: number;
+  tells_apart: boolean;
+  depths: SenseDepth[];
+  own: { text: string; position: number; depths: { dot: [number, number]; sense: number | null; margin: number; least: number | null; p: number }[] } | null;
+}
+
 export interface DerivationTerm {
   label: string;
   left: number | null;
