@@ -63,6 +63,24 @@ PairMeans pair_means(std::span<const double> cosines, std::span<const std::size_
 
 bool SenseSeparation::apart() const { return !identical && p <= apart_level; }
 
+double most_apart_p(std::span<const SenseSeparation> depths) {
+  double largest = -std::numeric_limits<double>::infinity();
+  std::vector<double> of_shuffles(SenseVectors::shuffles, largest);
+  for (const SenseSeparation& depth : depths) {
+    if (depth.identical) continue;
+    double squares = 0;
+    for (const double difference : depth.shuffled_differences) squares += difference * difference;
+    const double deviation = std::sqrt(squares / SenseVectors::shuffles);
+    largest = std::max(largest, (depth.same - depth.other) / deviation);
+    for (std::size_t i = 0; i < of_shuffles.size(); ++i) {
+      of_shuffles[i] = std::max(of_shuffles[i], depth.shuffled_differences[i] / deviation);
+    }
+  }
+  if (!std::isfinite(largest)) return 1;
+  return share_with_the_real_one(static_cast<int>(
+      std::ranges::count_if(of_shuffles, [&](double one) { return one >= largest; })));
+}
+
 SenseVectors::SenseVectors(View<const float> vectors, std::vector<std::size_t> senses)
     : senses_(std::move(senses)), plane_(principal_plane(vectors)) {
   check(static_cast<std::size_t>(vectors.extent(0)) == senses_.size(), "each vector has a sense");
@@ -110,7 +128,8 @@ SenseSeparation SenseVectors::separation() const {
   for_each_shuffle(senses_, [&](std::span<const std::size_t> senses) {
     const PairMeans means = pair_means(cosines_, senses);
     shuffled.push_back(means.same);
-    reached += means.same - means.other >= real.same - real.other;
+    result.shuffled_differences.push_back(means.same - means.other);
+    reached += result.shuffled_differences.back() >= real.same - real.other;
   });
   result.p = share_with_the_real_one(reached);
   result.shuffled_same =

@@ -21,9 +21,16 @@ struct SenseSeparation {
   double shuffled_same = 0;  // `same`, the mean of all shuffles
   double shuffled_high = 0;  // and what only one in twenty exceeds
   double p = 1;              // share of shuffles that reach same − other, counting the real one
+  // same − other of each shuffle. The shuffles are the same for all sets with the same senses.
+  std::vector<double> shuffled_differences{};
 
   bool apart() const;  // p ≤ 0.01
 };
+
+// The same p of the depth where the senses are most clearly apart, of several with the same senses:
+// the largest difference, in standard deviations of the depth's shuffles, against the largest of
+// each shuffle. So it does not fall because there are many depths.
+double most_apart_p(std::span<const SenseSeparation> depths);
 
 // The sense that a sentence outside the set lies nearest to.
 struct NearestSense {

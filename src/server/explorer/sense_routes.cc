@@ -23,13 +23,17 @@ struct MeasuredWord {
   };
   const WordSenses* sentences = nullptr;
   std::vector<Depth> depths;
+  double p = 1;  // of the depth where the senses are most clearly apart
+
+  bool tells_apart() const { return p <= 0.05; }
+  // Where no depth is beyond chance, none is called apart.
+  bool apart(const Depth& depth) const { return tells_apart() && depth.separation.apart(); }
 };
 
 namespace {
 
 constexpr std::size_t most_kept_words = 16;
 constexpr std::size_t most_text_bytes = 4000;
-constexpr double likely_by_chance = 0.05;
 
 // The vectors of the last token of a word in a text, (depths, C).
 struct WordRows {
@@ -80,6 +84,11 @@ std::shared_ptr<const MeasuredWord> measure(const LoadedModel& model, const Word
     measured->depths.push_back(
         {points[static_cast<std::size_t>(depth)], std::move(found), separation, turn});
   }
+  std::vector<SenseSeparation> separations;
+  for (const MeasuredWord::Depth& depth : measured->depths) {
+    separations.push_back(depth.separation);
+  }
+  measured->p = most_apart_p(separations);
   return measured;
 }
 
@@ -101,7 +110,7 @@ OrderedJson dot_json(const MeasuredWord::Depth& depth, const PlanePoint& point) 
   return {json_number(turned[0] / length), json_number(turned[1] / length)};
 }
 
-OrderedJson depth_json(const MeasuredWord::Depth& depth) {
+OrderedJson depth_json(const MeasuredWord& word, const MeasuredWord::Depth& depth) {
   const SenseSeparation& separation = depth.separation;
   OrderedJson dots = OrderedJson::array();
   for (const PlanePoint& point : depth.vectors.plane().points) {
@@ -117,7 +126,7 @@ OrderedJson depth_json(const MeasuredWord::Depth& depth) {
           {"shuffled_same", json_number(separation.shuffled_same)},
           {"shuffled_high", json_number(separation.shuffled_high)},
           {"p", json_number(separation.p)},
-          {"apart", separation.apart()}};
+          {"apart", word.apart(depth)}};
 }
 
 OrderedJson own_json(const LoadedModel& model, const MeasuredWord& word, const std::string& text) {
@@ -129,7 +138,7 @@ OrderedJson own_json(const LoadedModel& model, const MeasuredWord& word, const s
     const auto row = own.rows.view()[static_cast<std::int64_t>(i)].span();
     const NearestSense nearest = depth.vectors.nearest(row);
     // Where the senses are not apart, being near to one of them means nothing.
-    const bool is_named = depth.separation.apart() && nearest.is_clear;
+    const bool is_named = word.apart(depth) && nearest.is_clear;
     depths.push_back({{"dot", dot_json(depth, depth.vectors.plane().point_of(row))},
                       {"sense", is_named ? OrderedJson(nearest.sense) : OrderedJson(nullptr)},
                       {"margin", json_number(nearest.margin)},
@@ -137,15 +146,6 @@ OrderedJson own_json(const LoadedModel& model, const MeasuredWord& word, const s
                       {"p", json_number(nearest.p)}});
   }
   return {{"text", text}, {"position", own.position}, {"depths", std::move(depths)}};
-}
-
-// Whether the senses are apart at some depth, which of so many is apart by chance more often than
-// one alone (Bonferroni).
-bool tells_apart(const MeasuredWord& word) {
-  return std::ranges::any_of(word.depths, [&](const MeasuredWord::Depth& depth) {
-    return depth.separation.apart() &&
-           depth.separation.p * static_cast<double>(word.depths.size()) <= likely_by_chance;
-  });
 }
 
 Reply words_of_library(State& state, const Request&) {
@@ -167,7 +167,7 @@ Reply one_word(State& state, const Request& request) {
     sentences.push_back({{"text", sentence.text}, {"sense", sentence.sense}});
   }
   OrderedJson depths = OrderedJson::array();
-  for (const MeasuredWord::Depth& depth : word->depths) depths.push_back(depth_json(depth));
+  for (const MeasuredWord::Depth& depth : word->depths) depths.push_back(depth_json(*word, depth));
   OrderedJson own = nullptr;
   if (const auto text = request.parameter("text"); text && !text->empty()) {
     require(text->size() <= most_text_bytes, ErrorCode::invalid_argument,
@@ -179,7 +179,7 @@ Reply one_word(State& state, const Request& request) {
                      {"senses", word->sentences->senses},
                      {"sentences", std::move(sentences)},
                      {"shuffles", SenseVectors::shuffles},
-                     {"tells_apart", tells_apart(*word)},
+                     {"tells_apart", word->tells_apart()},
                      {"depths", std::move(depths)},
                      {"own", std::move(own)}});
 }

@@ -36,6 +36,7 @@ struct TraceState {
 };
 
 struct MeasuredWord;  // see sense_routes.cc
+struct CulpritProbe;  // see probe_routes.cc
 
 struct State : TraceState {
   State(Context& shared, const ExplorerOptions& chosen)
@@ -59,6 +60,7 @@ struct State : TraceState {
   ModelPool pool;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top"
   std::map<std::string, std::shared_ptr<const MeasuredWord>> measured_words;
+  std::shared_ptr<const CulpritProbe> culprit_probe;  // trained when it is first needed
   std::map<std::string, TrainingRates> rates;          // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
 };
@@ -102,6 +104,7 @@ void add_shape_routes(StateRoutes& routes);
 void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);
 void add_sense_routes(StateRoutes& routes);
+void add_probe_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);
 void add_run_routes(StateRoutes& routes);
 void add_training_routes(StateRoutes& routes);

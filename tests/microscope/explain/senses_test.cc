@@ -79,6 +79,25 @@ TEST(Senses, NoiseIsApartNoMoreOftenThanChanceAllows) {
   EXPECT_NEAR(below_half, 100, 30);  // p is even over (0, 1]: 4.2 standard deviations
 }
 
+// Of eight depths of noise, the one that is most clearly apart is so no more often than one alone.
+TEST(Senses, ManyDepthsOfNoiseAreNotApart) {
+  int below = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::vector<SenseSeparation> depths = {{.identical = true}};
+    for (int depth = 0; depth < 8; ++depth) {
+      const Sample noise = sample(2, 0, static_cast<std::uint64_t>(5000 + 8 * i + depth));
+      depths.push_back(SenseVectors(noise.vectors, noise.senses).separation());
+    }
+    below += most_apart_p(depths) <= 0.05;
+    if (i > 0) continue;
+    const Sample apart = sample(2, 8, 1);
+    depths.push_back(SenseVectors(apart.vectors, apart.senses).separation());
+    EXPECT_LE(most_apart_p(depths), 0.01);
+  }
+  EXPECT_LE(below, 13);  // binomial(100, 0.05): more has probability 0.0005
+  EXPECT_EQ(most_apart_p(std::vector<SenseSeparation>{{.identical = true}}), 1);
+}
+
 TEST(Senses, EqualVectorsAreNotApart) {
   Sample equal = sample(2, 0, 1);
   equal.vectors.fill(0.1F);

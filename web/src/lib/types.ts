@@ -288,7 +288,24 @@ export interface NeuronActivity {
   neuron: number;
   activation: number;
   promotes: Token[];
+  /** How much it adds to the stream: |activation| times the length of its output vector. */
   contribution: number;
+  /** What it adds to the log-probability of the likeliest next token past all later blocks. */
+  direct: number;
+}
+
+/** What neurons of a block do to the likeliest next token. */
+export interface NeuronEffects {
+  layer: number;
+  position: number;
+  token: Token;
+  probability: number;
+  /** `direct`: what it adds to the log-probability past all later blocks; `without`: the probability with the neuron off. */
+  neurons: { neuron: number; activation: number; direct: number; without: number }[];
+  /** The first neuron's activation times another neuron's output vector taken away. */
+  controls: { neuron: number; without: number }[];
+  matters: boolean;
+  largest: { layer: number; neuron: number; direct: number };
 }
 
 export interface WeightedToken {
@@ -343,6 +360,21 @@ export interface WordSenses {
   tells_apart: boolean;
   depths: SenseDepth[];
   own: { text: string; position: number; depths: { dot: [number, number]; sense: number | null; margin: number; least: number | null; p: number }[] } | null;
+}
+
+/** What a linear probe reads from the last vector of a mystery, by depth. */
+export interface CulpritProbe {
+  roles: string[];
+  training: number;
+  held_out: number;
+  /** The share of the most frequent role. */
+  most_frequent: number;
+  /** The control: a bag of words. */
+  words: number;
+  /** Texts that end with them have a reading. */
+  last_words: string;
+  depths: { point: string; accuracy: number; shuffled: number; beats_words: boolean }[];
+  reading: number[] | null;
 }
 
 export interface DerivationTerm {
