@@ -33,7 +33,7 @@ LogitDirection no_direction(const Transformer& gpt) {
 }
 
 // As a layer norm does.
-LogitDirection centred(const Transformer& gpt, LogitDirection result) {
+LogitDirection without_mean(const Transformer& gpt, LogitDirection result) {
   if (gpt.specification().block.norm.kind == NormKind::rms) return result;
   const double mean = std::accumulate(result.direction.begin(), result.direction.end(), 0.0) /
                       static_cast<double>(result.direction.size());
@@ -76,7 +76,7 @@ LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& ques
   question.validate(gpt.specification());
   add_token(gpt, question.token, 1.0, result);
   if (question.against) add_token(gpt, *question.against, -1.0, result);
-  return centred(gpt, std::move(result));
+  return without_mean(gpt, std::move(result));
 }
 
 LogitDirection log_probability_direction(const Transformer& gpt, std::int32_t token,
@@ -89,7 +89,7 @@ LogitDirection log_probability_direction(const Transformer& gpt, std::int32_t to
   for (std::size_t other = 0; other < probabilities.size(); ++other) {
     add_token(gpt, static_cast<std::int32_t>(other), -probabilities[other], result);
   }
-  return centred(gpt, std::move(result));
+  return without_mean(gpt, std::move(result));
 }
 
 namespace {

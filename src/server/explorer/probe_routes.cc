@@ -115,7 +115,8 @@ bool beats(const ProbeAccuracy& depth, const ProbeAccuracy& words) {
          2 * std::sqrt(variance(depth.accuracy) + variance(words.accuracy));
 }
 
-OrderedJson reading(const LoadedModel& model, const CulpritProbe& probe, const std::string& text) {
+OrderedJson reading_json(const LoadedModel& model, const CulpritProbe& probe,
+                         const std::string& text) {
   const std::string_view read = without_end_space(text);
   if (!read.ends_with(last_words)) return nullptr;
   const Tensor<float> rows = last_vectors(model, depth_points(model.gpt.architecture()), read);
@@ -144,7 +145,7 @@ Reply culprit(State& state, const Request& request) {
   if (const auto text = request.parameter("text")) {
     require(text->size() <= most_mystery_bytes, ErrorCode::invalid_argument,
             "the text has {} bytes, at most {} are read", text->size(), most_mystery_bytes);
-    read = reading(model, probe, *text);
+    read = reading_json(model, probe, *text);
   }
   return json_reply({{"roles", probe.roles},
                      {"training", training_stories},

@@ -33,7 +33,7 @@ struct MeasuredWord {
 namespace {
 
 constexpr std::size_t most_kept_words = 16;
-constexpr std::size_t most_text_bytes = 4000;
+constexpr std::size_t most_own_bytes = 4000;
 
 // The vectors of the last token of a word in a text, (depths, C).
 struct WordRows {
@@ -170,8 +170,8 @@ Reply one_word(State& state, const Request& request) {
   for (const MeasuredWord::Depth& depth : word->depths) depths.push_back(depth_json(*word, depth));
   OrderedJson own = nullptr;
   if (const auto text = request.parameter("text"); text && !text->empty()) {
-    require(text->size() <= most_text_bytes, ErrorCode::invalid_argument,
-            "the text has {} bytes, at most {} are read", text->size(), most_text_bytes);
+    require(text->size() <= most_own_bytes, ErrorCode::invalid_argument,
+            "the text has {} bytes, at most {} are read", text->size(), most_own_bytes);
     own = own_json(model, *word, *text);
   }
   return json_reply({{"word", word->sentences->word},

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t width = 30;
+constexpr std::int64_t probe_width = 30;
 
 struct LabelledVectors {
   Tensor<float> vectors;
@@ -18,11 +18,11 @@ struct LabelledVectors {
 // Classes in turns; a class's vectors have `distance` more in the channel of its number.
 LabelledVectors labelled(std::int64_t count, std::size_t classes, float distance,
                          std::uint64_t seed) {
-  LabelledVectors made{Tensor<float>(Shape{count, width}), {}};
+  LabelledVectors made{Tensor<float>(Shape{count, probe_width}), {}};
   RandomStream random(seed, 0);
   for (std::int64_t i = 0; i < count; ++i) {
     made.labels.push_back(static_cast<std::size_t>(i) % classes);
-    for (std::int64_t c = 0; c < width; ++c) {
+    for (std::int64_t c = 0; c < probe_width; ++c) {
       const bool is_own = static_cast<std::size_t>(c) == made.labels.back();
       made.vectors.view()(i, c) =
           5.0F + (is_own ? distance : 0.0F) + static_cast<float>(random.normal());

@@ -11,23 +11,24 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t width = 24;
+constexpr std::int64_t sense_width = 24;
 
 // Six sentences of each of `senses`; vectors of a sense lie `distance` from the middle in a
-// direction of their own, with noise of length about √width around them, and far from the origin.
-struct Sample {
+// direction of their own, with noise of length about √sense_width around them, and far from the
+// origin.
+struct SenseSample {
   Tensor<float> vectors;
   std::vector<std::size_t> senses;
 };
 
-Sample sample(std::size_t senses, float distance, std::uint64_t seed) {
+SenseSample sense_sample(std::size_t senses, float distance, std::uint64_t seed) {
   constexpr std::int64_t each = 6;
-  Sample made{Tensor<float>(Shape{static_cast<std::int64_t>(senses) * each, width}), {}};
+  SenseSample made{Tensor<float>(Shape{static_cast<std::int64_t>(senses) * each, sense_width}), {}};
   RandomStream random(seed, 0);
   for (std::size_t sense = 0; sense < senses; ++sense) {
     for (std::int64_t i = 0; i < each; ++i) {
       const auto row = static_cast<std::int64_t>(made.senses.size());
-      for (std::int64_t c = 0; c < width; ++c) {
+      for (std::int64_t c = 0; c < sense_width; ++c) {
         const bool is_own = c == static_cast<std::int64_t>(sense);
         made.vectors.view()(row, c) =
             100.0F + (is_own ? distance : 0.0F) + static_cast<float>(random.normal());
@@ -53,7 +54,7 @@ TEST(Senses, MeansOfPairsAreThoseOfCentredCosines) {
 
 TEST(Senses, ThatLieApartAreBeyondWhatShufflesReach) {
   for (const std::size_t senses : {2U, 3U}) {
-    const Sample apart = sample(senses, 8, 1);
+    const SenseSample apart = sense_sample(senses, 8, 1);
     const SenseSeparation found = SenseVectors(apart.vectors, apart.senses).separation();
     EXPECT_GT(found.same, 0.4);
     EXPECT_LT(found.other, 0);
@@ -70,7 +71,7 @@ TEST(Senses, NoiseIsApartNoMoreOftenThanChanceAllows) {
   int apart = 0, below_half = 0;
   constexpr int samples = 200;
   for (int i = 0; i < samples; ++i) {
-    const Sample noise = sample(2, 0, static_cast<std::uint64_t>(100 + i));
+    const SenseSample noise = sense_sample(2, 0, static_cast<std::uint64_t>(100 + i));
     const SenseSeparation found = SenseVectors(noise.vectors, noise.senses).separation();
     apart += found.apart();
     below_half += found.p < 0.5;
@@ -85,12 +86,13 @@ TEST(Senses, ManyDepthsOfNoiseAreNotApart) {
   for (int i = 0; i < 100; ++i) {
     std::vector<SenseSeparation> depths = {{.identical = true}};
     for (int depth = 0; depth < 8; ++depth) {
-      const Sample noise = sample(2, 0, static_cast<std::uint64_t>(5000 + 8 * i + depth));
+      const SenseSample noise =
+          sense_sample(2, 0, static_cast<std::uint64_t>(5000 + 8 * i + depth));
       depths.push_back(SenseVectors(noise.vectors, noise.senses).separation());
     }
     below += most_apart_p(depths) <= 0.05;
     if (i > 0) continue;
-    const Sample apart = sample(2, 8, 1);
+    const SenseSample apart = sense_sample(2, 8, 1);
     depths.push_back(SenseVectors(apart.vectors, apart.senses).separation());
     EXPECT_LE(most_apart_p(depths), 0.01);
   }
@@ -99,7 +101,7 @@ TEST(Senses, ManyDepthsOfNoiseAreNotApart) {
 }
 
 TEST(Senses, EqualVectorsAreNotApart) {
-  Sample equal = sample(2, 0, 1);
+  SenseSample equal = sense_sample(2, 0, 1);
   equal.vectors.fill(0.1F);
   const SenseVectors vectors(equal.vectors, equal.senses);
   const SenseSeparation found = vectors.separation();
@@ -107,14 +109,14 @@ TEST(Senses, EqualVectorsAreNotApart) {
   EXPECT_FALSE(found.apart());
   EXPECT_EQ(found.p, 1);
   for (const PlanePoint& point : vectors.plane().points) EXPECT_EQ(point, (PlanePoint{0, 0}));
-  EXPECT_FALSE(vectors.nearest(std::vector<float>(width, 0.7F)).is_clear);
+  EXPECT_FALSE(vectors.nearest(std::vector<float>(sense_width, 0.7F)).is_clear);
 }
 
 TEST(Senses, AnOwnSentenceIsNamedWhereItLiesWithOneSense) {
-  const Sample apart = sample(3, 8, 2);
+  const SenseSample apart = sense_sample(3, 8, 2);
   const SenseVectors vectors(apart.vectors, apart.senses);
   for (std::size_t sense = 0; sense < 3; ++sense) {
-    std::vector<float> own(width, 100.0F);
+    std::vector<float> own(sense_width, 100.0F);
     own[sense] += 8;
     const NearestSense found = vectors.nearest(own);
     EXPECT_EQ(found.sense, sense);
@@ -123,7 +125,7 @@ TEST(Senses, AnOwnSentenceIsNamedWhereItLiesWithOneSense) {
     EXPECT_LE(found.p, 0.05);
   }
   // Nearest to one, but hardly: half-way between two, and a little further.
-  std::vector<float> between(width, 100.0F);
+  std::vector<float> between(sense_width, 100.0F);
   between[0] += 4.3F;
   between[1] += 4;
   const NearestSense unclear = vectors.nearest(between);
@@ -136,10 +138,10 @@ TEST(Senses, AnOwnSentenceIsNamedWhereItLiesWithOneSense) {
 TEST(Senses, AnOwnSentenceIsRarelyNamedByChance) {
   int named = 0;
   for (int i = 0; i < 200; ++i) {
-    const Sample noise = sample(2, 0, static_cast<std::uint64_t>(400 + i));
+    const SenseSample noise = sense_sample(2, 0, static_cast<std::uint64_t>(400 + i));
     RandomStream random(static_cast<std::uint64_t>(900 + i), 0);
     std::vector<float> own;
-    for (std::int64_t c = 0; c < width; ++c) {
+    for (std::int64_t c = 0; c < sense_width; ++c) {
       own.push_back(100.0F + static_cast<float>(random.normal()));
     }
     named += SenseVectors(noise.vectors, noise.senses).nearest(own).is_clear;
@@ -148,9 +150,9 @@ TEST(Senses, AnOwnSentenceIsRarelyNamedByChance) {
 }
 
 TEST(Senses, RefuseWhatCannotBeCompared) {
-  const Sample one = sample(1, 0, 1);
+  const SenseSample one = sense_sample(1, 0, 1);
   EXPECT_THROW(SenseVectors(one.vectors, one.senses), Error);
-  Sample few = sample(2, 0, 1);
+  SenseSample few = sense_sample(2, 0, 1);
   std::ranges::fill(few.senses, std::size_t{0});
   few.senses.back() = 1;
   EXPECT_THROW(SenseVectors(few.vectors, few.senses), Error);
@@ -158,7 +160,7 @@ TEST(Senses, RefuseWhatCannotBeCompared) {
 
 // The plane is that of the set: it does not know the senses, and another vector does not move it.
 TEST(Senses, ThePlanePlacesItsOwnVectorsWhereTheyAre) {
-  const Sample apart = sample(2, 8, 3);
+  const SenseSample apart = sense_sample(2, 8, 3);
   const PrincipalPlane plane = principal_plane(apart.vectors);
   for (std::size_t i = 0; i < plane.points.size(); ++i) {
     const PlanePoint placed =
