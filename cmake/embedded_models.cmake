@@ -36,3 +36,11 @@ function(heed_embed_words target)
     COMPILE_DEFINITIONS "HEED_STORY_TABLES=\"${stories}\";HEED_BILINGUAL_TABLES=\"${words}\""
     OBJECT_DEPENDS "${stories};${words}" SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
+
+# Sentences of words with several senses, likewise.
+function(heed_embed_senses target)
+  set(senses ${PROJECT_SOURCE_DIR}/src/engine/senses.tsv)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/engine/sense_sentences.cc PROPERTIES
+    COMPILE_DEFINITIONS "HEED_SENSES=\"${senses}\"" OBJECT_DEPENDS "${senses}"
+    SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

@@ -205,7 +205,8 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
     check("GET", trace + "/attribution", trace + "/attribution?against=5&top=4&steps=2&by=" + by);
   }
   check("GET", trace + "/attribution", trace + "/attribution");
-  check("GET", trace + "/neurons", trace + "/neurons?top=3");
+  check("GET", trace + "/neurons", trace + "/neurons?top=3&by=direct");
+  check("GET", trace + "/neurons/effects", trace + "/neurons/effects?layer=5&top=2&neuron=7");
   for (const char* point : {"hook_embed", "blocks.1.attn.hook_q", "blocks.1.attn.hook_attn_scores",
                             "blocks.1.attn.hook_pattern", "blocks.1.mlp.hook_post",
                             "ln_final.hook_normalized", "logits"}) {
@@ -216,6 +217,10 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", "/api/neurons/{layer}/{neuron}", "/api/neurons/1/2");
   check("GET", "/api/neurons/{layer}/{neuron}", "/api/neurons/1/2?trace=t1");
   check("GET", "/api/neurons/{layer}/{neuron}/contexts", "/api/neurons/1/2/contexts?top=1");
+  check("GET", "/api/probes/culprit", "/api/probes/culprit?text=and%20the%20murderer%20was%20the");
+  check("GET", "/api/senses", "/api/senses");
+  check("GET", "/api/senses/{word}", "/api/senses/bank");
+  check("GET", "/api/senses/{word}", "/api/senses/bank?text=We%20sat%20by%20the%20bank");
   check_events("POST", "/api/generate", "/api/generate",
                {{"text", "One"}, {"max_new_tokens", 2}, {"top", 3}}, 3);
 

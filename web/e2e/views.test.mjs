@@ -7,7 +7,7 @@ import { assertShows, readNumber } from './numbers.mjs';
 const session = useExplorer();
 const text = 'The fox waited in the forest, and the hare saw the fox';
 const [layer, head, position] = [1, 2, 6];
-const views = ['nearest', 'projection', 'unmasked', 'scaled', 'factors', 'split', 'additions', 'memory', 'backward'];
+const views = ['senses', 'nearest', 'projection', 'unmasked', 'scaled', 'factors', 'split', 'additions', 'memory', 'backward'];
 const link = (open, more = '') => `#/follow?text=${encodeURIComponent(text)}&layer=${layer}&head=${head}&position=${position}&open=${open}${more}`;
 
 async function makeTrace(request = { text }) {
@@ -188,7 +188,7 @@ test('the words that a head promotes and suppresses have the attributions of the
 
 test('the memory’s key and value are the neuron’s contexts and words of the API', async () => {
   const { id } = await makeTrace();
-  const { neurons: [{ neuron }] } = await session.get(`/api/traces/${id}/neurons?layer=${layer}&position=${position}&top=1`);
+  const { neurons: [{ neuron }] } = await session.get(`/api/traces/${id}/neurons?layer=${layer}&position=${position}&top=1&by=direct`);
   const { promotes, suppresses, activations } = await session.get(`/api/neurons/${layer}/${neuron}?trace=${id}`);
   const page = await session.open(link('memory'));
   const view = page.locator('#more-memory');
@@ -222,8 +222,17 @@ test('the nearest words have the cosines of the API’s embeddings', async () =>
   const other = vocabulary.findIndex((one) => one.replace(/ /g, '␣') === first[0]);
   const { id: pair } = await makeTrace({ tokens: [tokens[position].id, other] });
   const [a, b] = await Promise.all([0, 1].map(async (at) => flat(await session.get(`/api/traces/${pair}/arrays/hook_embed?positions=${at}&format=json`))));
-  const cosine = a.reduce((sum, number, at) => sum + number * b[at], 0) / (Math.hypot(...a) * Math.hypot(...b));
+  const embeddings = (await session.get('/api/weights/token_embedding?format=json')).values;
+  const mean = a.map((_, channel) => embeddings.reduce((sum, row) => sum + row[channel], 0) / embeddings.length);
+  const [centredA, centredB] = [a, b].map((row) => row.map((number, channel) => number - mean[channel]));
+  const cosine = centredA.reduce((sum, number, at) => sum + number * centredB[at], 0) / (Math.hypot(...centredA) * Math.hypot(...centredB));
   assertShows(first[1], cosine, `${first[0]} in ${id}`);
+  // Only cosines above chance are shown, and of deeper blocks one sentence says that there are none.
+  for (const row of await page.locator('#more-nearest tbody tr').evaluateAll((rows) => rows.map((one) => [...one.querySelectorAll('li .number, td.number')].map((cell) => Number(cell.textContent.replace('−', '-')))))) {
+    const chance = row.at(-1);
+    for (const shown of row.slice(0, -1)) assert.ok(shown >= chance, `${shown} against ${chance}`);
+  }
+  assert.match(await page.locator('[data-testid=no-neighbours]').textContent(), /no word is nearer than chance/);
   await page.context().close();
 });
 

@@ -159,23 +159,10 @@ class AttributionProbe final : public Probe {
     parts_ += value;
   }
 
-  // The contribution of a unit input to a matrix (C, I) that writes to the stream: (I).
-  std::vector<double> through(const LinearWeights& linear) const {
-    const kernels::MultipliedWeight multiplied(linear);
-    const View<const float> weight = multiplied.view();
-    std::vector<double> sums(weight.extent(1), 0.0);
-    for (std::int64_t c = 0; c < weight.extent(0); ++c) {
-      const double along = direction_.direction[c];
-      const float* const row = &weight(c, 0);
-      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += along * row[i];
-    }
-    return sums;
-  }
-
   // mixed (H, D)
   void add_heads(std::int64_t layer, View<const float> mixed) {
     const LinearWeights& projection = gpt_.parameters().block(layer).projection;
-    const std::vector<double> read = through(projection);
+    const std::vector<double> read = direction_.through(projection);
     const std::int64_t head_size = mixed.extent(1);
     for (std::int64_t head = 0; head < mixed.extent(0); ++head) {
       const std::span<const double> of_head(read.data() + head * head_size, head_size);
@@ -217,7 +204,7 @@ class AttributionProbe final : public Probe {
   // neurons (F)
   void add_neurons(std::int64_t layer, View<const float> neurons) {
     const LinearWeights& down = gpt_.parameters().block(layer).down;
-    const std::vector<double> read = through(down);
+    const std::vector<double> read = direction_.through(down);
     for (std::int64_t neuron = 0; neuron < neurons.extent(0); ++neuron) {
       add_part({.part = TermPart::neuron,
                 .layer = layer,

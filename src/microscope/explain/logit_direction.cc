@@ -27,6 +27,20 @@ void add_token(const Transformer& gpt, std::int32_t token, double sign, LogitDir
     to.constant += sign * parameters.unembedding().bias(token);
 }
 
+LogitDirection no_direction(const Transformer& gpt) {
+  require_sums_to_logits(gpt.specification(), "a direction of logits");
+  return {.direction = std::vector<double>(gpt.specification().channels, 0.0)};
+}
+
+// As a layer norm does.
+LogitDirection without_mean(const Transformer& gpt, LogitDirection result) {
+  if (gpt.specification().block.norm.kind == NormKind::rms) return result;
+  const double mean = std::accumulate(result.direction.begin(), result.direction.end(), 0.0) /
+                      static_cast<double>(result.direction.size());
+  for (double& value : result.direction) value -= mean;
+  return result;
+}
+
 template <class T>
 double dot(std::span<const double> direction, std::span<const T> x) {
   check(x.size() == direction.size(), "a vector of the stream's width");
@@ -45,17 +59,37 @@ double LogitDirection::project(std::span<const double> x) const {
   return dot<double>(direction, x);
 }
 
+std::vector<double> LogitDirection::through(const LinearWeights& linear) const {
+  const kernels::MultipliedWeight multiplied(linear);
+  const View<const float> weight = multiplied.view();
+  std::vector<double> sums(static_cast<std::size_t>(weight.extent(1)), 0.0);
+  for (std::int64_t c = 0; c < weight.extent(0); ++c) {
+    const double along = direction[static_cast<std::size_t>(c)];
+    const float* const row = &weight(c, 0);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += along * row[i];
+  }
+  return sums;
+}
+
 LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& question) {
-  require_sums_to_logits(gpt.specification(), "a direction of logits");
+  LogitDirection result = no_direction(gpt);
   question.validate(gpt.specification());
-  LogitDirection result{.direction = std::vector<double>(gpt.specification().channels, 0.0)};
   add_token(gpt, question.token, 1.0, result);
   if (question.against) add_token(gpt, *question.against, -1.0, result);
-  if (gpt.specification().block.norm.kind == NormKind::rms) return result;
-  const double mean = std::accumulate(result.direction.begin(), result.direction.end(), 0.0) /
-                      static_cast<double>(result.direction.size());
-  for (double& value : result.direction) value -= mean;
-  return result;
+  return without_mean(gpt, std::move(result));
+}
+
+LogitDirection log_probability_direction(const Transformer& gpt, std::int32_t token,
+                                         std::span<const double> probabilities) {
+  LogitDirection result = no_direction(gpt);
+  require_token(token, gpt.specification());
+  check(std::ssize(probabilities) == gpt.specification().vocabulary_size,
+        "every token has a probability");
+  add_token(gpt, token, 1.0, result);
+  for (std::size_t other = 0; other < probabilities.size(); ++other) {
+    add_token(gpt, static_cast<std::int32_t>(other), -probabilities[other], result);
+  }
+  return without_mean(gpt, std::move(result));
 }
 
 namespace {

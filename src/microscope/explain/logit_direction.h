@@ -33,9 +33,18 @@ struct LogitDirection {
   // direction · x, for any contribution x (C) to the stream; divide by σ.
   double project(std::span<const float> x) const;
   double project(std::span<const double> x) const;
+  // direction · each column of a matrix (C, I) that writes to the stream, as the model multiplies
+  // by it: (I).
+  std::vector<double> through(const LinearWeights& linear) const;
 };
 
 LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& question);
+
+// The same of log p(token), to first order at the given probabilities of all tokens: the token's
+// logit less the mean of all logits with these weights. What raises all likely words alike is
+// nothing in it. Throws Error{invalid_argument} for a token outside the vocabulary.
+LogitDirection log_probability_direction(const Transformer& gpt, std::int32_t token,
+                                         std::span<const double> probabilities);
 
 // Directions of the residual stream as tokens: projection onto the vocabulary.
 struct ProjectedToken {

@@ -45,6 +45,15 @@ std::vector<NeuronStrength> strongest_neurons(const Transformer& gpt, std::int64
   return neurons;
 }
 
+std::vector<double> direct_neuron_effects(const Transformer& gpt, std::int64_t layer,
+                                          std::span<const float> activations,
+                                          const LogitDirection& direction, double scale) {
+  std::vector<double> effects = direction.through(gpt.parameters().block(layer).down);
+  check(effects.size() == activations.size(), "every neuron has an activation");
+  for (std::size_t n = 0; n < effects.size(); ++n) effects[n] *= activations[n] / scale;
+  return effects;
+}
+
 namespace {
 
 // Statistics of one neuron so far.

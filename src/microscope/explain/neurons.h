@@ -29,6 +29,12 @@ std::vector<NeuronStrength> strongest_neurons(const Transformer& gpt, std::int64
                                               std::span<const float> activations,
                                               std::size_t count);
 
+// What each neuron of a layer adds to a logit, or a log-probability, past all later blocks:
+// activation · (its output vector · direction) / `scale`, the final norm's. Of `activations` (F).
+std::vector<double> direct_neuron_effects(const Transformer& gpt, std::int64_t layer,
+                                          std::span<const float> activations,
+                                          const LogitDirection& direction, double scale);
+
 // Feed-forward neurons as key-value memories: the contexts that activate a neuron, and the tokens
 // that it promotes.
 struct NeuronId {

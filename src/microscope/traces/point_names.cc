@@ -189,6 +189,12 @@ std::vector<Point> stream_points(const Architecture& architecture) {
   return points;
 }
 
+std::vector<Point> depth_points(const Architecture& architecture) {
+  std::vector<Point> points = stream_points(architecture);
+  points.insert(points.begin(), {PointKind::embedding, -1});
+  return points;
+}
+
 std::string edit_label(const Point& point) {
   constexpr std::string_view before = "hook_";
   const std::string name = point_name(point);

@@ -51,6 +51,8 @@ bool has_source_rows(const Point& point);
 // The residual stream before every block (residual_pre), and after the last (residual_post, or its
 // norm where norms come after their branches); of two stacks, the decoder's.
 std::vector<Point> stream_points(const Architecture& architecture);
+// The token embedding, then stream_points().
+std::vector<Point> depth_points(const Architecture& architecture);
 
 // "2_resid_mid_edit": the label of what an intervention at a point adds to the stream.
 std::string edit_label(const Point& point);

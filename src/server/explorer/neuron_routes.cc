@@ -1,11 +1,13 @@
 // Neurons: the strongest ones, the tokens that they promote, and their contexts in a corpus.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/neurons.h"
+#include "microscope/intervene/neuron_effects.h"
 #include "microscope/traces/capture.h"
 #include "microworld/microworld.h"
 #include "server/explorer/shown_files.h"
@@ -28,8 +30,24 @@ Reply strongest(TraceState& state, const Request& request) {
       std::min(bounded(request, "top", 20, 1, 1 << 20), config.feed_forward()));
   const Transformer& gpt = trace.model().gpt;
   const View<const float> post = trace.pass->activations().block(layer).feed_forward.post;
-  const std::vector<NeuronStrength> strongest =
-      strongest_neurons(gpt, layer, post[position].span(), top);
+  const std::span<const float> activations = post[position].span();
+  const bool by_effect = one_of(request, "by", {"contribution", "direct"}) == "direct";
+  const std::vector<double> probabilities =
+      probabilities_of(trace.pass->logits(position, position + 1).span());
+  const auto likeliest =
+      static_cast<std::int32_t>(std::ranges::max_element(probabilities) - probabilities.begin());
+  const std::vector<double> direct = direct_neuron_effects(
+      gpt, layer, activations, log_probability_direction(gpt, likeliest, probabilities),
+      trace.pass->computed({PointKind::final_scale, -1}).view()(0, position, 0));
+  std::vector<NeuronStrength> strongest =
+      strongest_neurons(gpt, layer, activations, by_effect ? activations.size() : top);
+  const auto effect_of = [&](const NeuronStrength& one) {
+    return direct[static_cast<std::size_t>(one.neuron)];
+  };
+  if (by_effect) {
+    std::ranges::stable_sort(strongest, std::greater{}, effect_of);
+    strongest.resize(top);
+  }
 
   Tensor<float> directions(Shape{std::ssize(strongest), config.channels});
   for (std::size_t i = 0; i < strongest.size(); ++i) {
@@ -46,9 +64,56 @@ Reply strongest(TraceState& state, const Request& request) {
     neurons.push_back({{"neuron", strongest[i].neuron},
                        {"activation", json_number(strongest[i].activation)},
                        {"promotes", std::move(promotes)},
-                       {"contribution", json_number(strongest[i].strength)}});
+                       {"contribution", json_number(strongest[i].strength)},
+                       {"direct", json_number(effect_of(strongest[i]))}});
   }
-  return json_reply({{"layer", layer}, {"position", position}, {"neurons", std::move(neurons)}});
+  return json_reply({{"layer", layer},
+                     {"position", position},
+                     {"token", token_json(trace.model(), likeliest)},
+                     {"neurons", std::move(neurons)}});
+}
+
+// What the neurons of a layer do to the likeliest token after a position, measured; and of any
+// layer, the one with the largest direct effect.
+Reply effects(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "effects of neurons are");
+  require(trace.interventions.empty(), ErrorCode::unsupported,
+          "effects of neurons do not support interventions; trace {} has some", trace.id);
+  const StackSpecification& stack = trace.specification();
+  const std::int64_t position = position_of(request, trace);
+  NeuronEffectOptions options{
+      .layer = checked_layer(request.integer("layer", 0), stack),
+      .most = static_cast<std::size_t>(bounded(request, "top", 8, 1, 32)),
+      .stop = request.stop,
+  };
+  if (request.parameter("neuron")) {
+    options.chosen = checked_neuron(request.integer("neuron", 0), stack);
+  }
+  const NeuronEffects found =
+      neuron_effects(trace.model().gpt,
+                     trace.pass->tokens().first(static_cast<std::size_t>(position) + 1), options);
+  OrderedJson neurons = OrderedJson::array();
+  for (const NeuronEffect& effect : found.neurons) {
+    neurons.push_back({{"neuron", effect.id.neuron},
+                       {"activation", json_number(effect.activation)},
+                       {"direct", json_number(effect.direct)},
+                       {"without", json_number(effect.without)}});
+  }
+  OrderedJson controls = OrderedJson::array();
+  for (const NeuronControl& control : found.controls) {
+    controls.push_back({{"neuron", control.id.neuron}, {"without", json_number(control.without)}});
+  }
+  return json_reply({{"layer", options.layer},
+                     {"position", position},
+                     {"token", token_json(trace.model(), found.token)},
+                     {"probability", json_number(found.probability)},
+                     {"neurons", std::move(neurons)},
+                     {"controls", std::move(controls)},
+                     {"matters", found.first_matters()},
+                     {"largest",
+                      {{"layer", found.largest.id.layer},
+                       {"neuron", found.largest.id.neuron},
+                       {"direct", json_number(found.largest.direct)}}}});
 }
 
 OrderedJson scores_json(const LoadedModel& model, const std::vector<ProjectedToken>& scores) {
@@ -140,6 +205,7 @@ Reply contexts(State& state, const Request& request) {
 
 void add_neuron_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/traces/{id}/neurons", strongest);
+  routes.add("GET", "/api/traces/{id}/neurons/effects", effects);
 }
 
 void add_neuron_routes(StateRoutes& routes) {

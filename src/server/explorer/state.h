@@ -36,6 +36,9 @@ struct TraceState {
   ChosenModel held_translator();
 };
 
+struct MeasuredWord;  // see sense_routes.cc
+struct CulpritProbe;  // see probe_routes.cc
+
 struct State : TraceState {
   State(Context& shared, const ExplorerOptions& chosen)
       : TraceState{.compute = shared.compute,
@@ -68,6 +71,8 @@ struct State : TraceState {
   Runs runs;
   ModelPool pool;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top/model"
+  std::map<std::string, std::shared_ptr<const MeasuredWord>> measured_words;  // by "word/model"
+  std::shared_ptr<const CulpritProbe> culprit_probe;  // trained when it is first needed
   std::map<std::string, TrainingRates> rates;          // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
   std::unique_ptr<Downloads> downloads;
@@ -112,6 +117,8 @@ void add_choice_routes(StateRoutes& routes);
 void add_shape_routes(StateRoutes& routes);
 void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);
+void add_sense_routes(StateRoutes& routes);
+void add_probe_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);
 void add_run_routes(StateRoutes& routes);
 void add_training_routes(StateRoutes& routes);

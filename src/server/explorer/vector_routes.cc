@@ -12,13 +12,6 @@
 namespace heed::server {
 namespace {
 
-// The embedding, the residual stream before each block and after the last one.
-std::vector<Point> compared_points(const Architecture& architecture) {
-  std::vector<Point> points = stream_points(architecture);
-  points.insert(points.begin(), {PointKind::embedding, -1});
-  return points;
-}
-
 // "t4:7" or "t4:-1".
 struct TracePosition {
   StoredTrace& trace;
@@ -47,7 +40,7 @@ Reply compare_streams(TraceState& state, const Request& request) {
               second.trace.specification().layers == config.layers,
           ErrorCode::invalid_argument, "{} and {} are of models of different shapes",
           first.trace.id, second.trace.id);
-  const std::vector<Point> points = compared_points(first.trace.pass->architecture());
+  const std::vector<Point> points = depth_points(first.trace.pass->architecture());
   Capture of_first(points), of_second(points);
   first.trace.pass->replay(of_first);
   second.trace.pass->replay(of_second);

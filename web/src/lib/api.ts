@@ -163,11 +163,17 @@ export const api = {
     json<Types.NextTokens>(`${trace(id)}/next`, query, signal),
   lens: (id: string, top = 3, positions?: string) => json<Types.Lens>(`${trace(id)}/lens`, { top, positions }),
   attribution: (id: string, query: Query) => json<Types.Attribution>(`${trace(id)}/attribution`, query),
-  neurons: async (id: string, layer: number, position: number, top = 20) =>
-    (await json<{ neurons: Types.NeuronActivity[] }>(`${trace(id)}/neurons`, { layer, position, top })).neurons,
+  /** The largest direct effect on the likeliest next token first. */
+  neurons: (id: string, layer: number, position: number, top = 20) =>
+    json<{ token: Types.Token; neurons: Types.NeuronActivity[] }>(`${trace(id)}/neurons`, { layer, position, top, by: 'direct' }),
+  neuronEffects: (id: string, layer: number, position: number, neuron?: number) =>
+    json<Types.NeuronEffects>(`${trace(id)}/neurons/effects`, { layer, position, neuron }),
   neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, ofModel({ trace: id })),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
     json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, ofModel({ top })),
+  senses: () => json<Types.SenseLibrary>('/api/senses', ofModel()),
+  wordSenses: (word: string, text?: string) => json<Types.WordSenses>(`/api/senses/${encodeURIComponent(word)}`, ofModel({ text: text || undefined })),
+  culpritProbe: (text: string) => json<Types.CulpritProbe>('/api/probes/culprit', ofModel({ text })),
   /** With `terms`, up to that many instead of the largest. */
   derivation: (id: string, element: Types.PointElement, signal?: AbortSignal, terms?: number) =>
     json<Types.Derivation>(`${trace(id)}/derivation`, { ...element, terms }, signal),

@@ -4,7 +4,6 @@ import type { Derivation } from '../../lib/types';
 import { directEffect, effectDerivation, extremes } from './direct_effect';
 import { headColour } from './head_colours';
 import { lengthDerivation, lengthOf } from './heads';
-import { nearest, tableOf } from './nearest';
 import { toggled } from './open';
 import { inputOf, largest, productsOf, weightsOf } from './projection';
 import { entropy, masked, product, scoreDerivation, scoreRow, shareDerivation, softmax, windowAround, type QueriesAndKeys } from './scores';
@@ -130,16 +129,6 @@ it('two factors of GPT-3’s value matrix have 48 times fewer numbers than one',
   const { whole, factor, both, times } = valueCounts({ channels: 12288, head_size: 128, heads: 96, layers: 96 });
   expect([whole, factor, both, times]).toEqual([150_994_944, 1_572_864, 3_145_728, 48]);
   expect(valueCounts({ channels: 32, head_size: 8, heads: 4, layers: 2, key_value_heads: 1 }).bothOfAll).toBe(2 * (1 + 4) * 32 * 8);
-});
-
-it('the nearest words have the largest cosines, whatever their lengths', () => {
-  const table = tableOf(Float32Array.from([1, 0, 0, 2, 3, 3, -1, 0]), 2);
-  const { words, mean } = nearest([4, 0], table, 2);
-  expect(words.map(({ token }) => token)).toEqual([0, 2]);
-  expect(words[1].cosine).toBeCloseTo(Math.SQRT1_2, 6);
-  expect(mean).toBeCloseTo((1 + 0 + Math.SQRT1_2 - 1) / 4, 6);
-  expect(nearest([4, 0], table, 1, 0).words[0].token).toBe(2);
-  expect(nearest([0, 0], table, 1).words[0].cosine).toBe(0);
 });
 
 it('the open views are kept in the link', () => {

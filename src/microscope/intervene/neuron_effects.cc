@@ -1,0 +1,138 @@
+#include "microscope/intervene/neuron_effects.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "microscope/explain/logit_direction.h"
+#include "microscope/intervene/answer_probability.h"
+#include "microscope/traces/capture.h"
+#include "model/input_checks.h"
+
+namespace heed {
+namespace {
+
+constexpr std::uint64_t control_seed = 9;
+constexpr double least_that_matters = 0.005;  // of a probability
+
+// Measures one token's probability after a text with changes at its last position.
+class Measured {
+ public:
+  Measured(const Transformer& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
+           StopFlag stop)
+      : gpt_(gpt), tokens_(tokens), token_(token), stop_(stop) {}
+
+  double without(const NeuronId& id) const {
+    return with({.point = {PointKind::neurons_post, id.layer},
+                 .where = at_the_end({id.neuron}),
+                 .change = SetZero{}});
+  }
+  // Less `activation` times the output vector of another neuron.
+  double without_that_of(const NeuronId& id, float activation) const {
+    std::vector<float> taken(static_cast<std::size_t>(gpt_.specification().channels));
+    copy_neuron_output(gpt_, id.layer, id.neuron, taken);
+    for (float& value : taken) value *= -activation;
+    return with({.point = {PointKind::feed_forward_out, id.layer},
+                 .where = at_the_end({}),
+                 .change = AddVector{std::move(taken)}});
+  }
+
+ private:
+  Selection at_the_end(std::vector<std::int64_t> neurons) const {
+    const std::int64_t last = std::ssize(tokens_) - 1;
+    return {.neurons = std::move(neurons), .first_position = last, .last_position = last};
+  }
+  double with(Intervention change) const {
+    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped while switching neurons off");
+    Interventions changes(gpt_.specification(), {std::move(change)});
+    return answer_probability(gpt_, tokens_, token_, &changes);
+  }
+
+  const Transformer& gpt_;
+  std::span<const std::int32_t> tokens_;
+  std::int32_t token_;
+  StopFlag stop_;
+};
+
+// Of every neuron of every layer, the largest direct effect first.
+std::vector<NeuronEffect> direct_effects(const Transformer& gpt,
+                                         std::span<const std::int32_t> tokens, std::int32_t token,
+                                         std::span<const double> probabilities) {
+  const std::int64_t layers = gpt.specification().layers, last = std::ssize(tokens) - 1;
+  std::vector<Point> points = {{PointKind::final_scale, -1}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    points.push_back({PointKind::neurons_post, layer});
+  }
+  const Capture capture = trace(gpt, tokens, points);
+  const double scale = capture.at(points.front()).view()(0, last, 0);
+  const LogitDirection direction = log_probability_direction(gpt, token, probabilities);
+  std::vector<NeuronEffect> effects;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const auto activations = capture.at({PointKind::neurons_post, layer}).view()[0][last].span();
+    const std::vector<double> direct =
+        direct_neuron_effects(gpt, layer, activations, direction, scale);
+    for (std::size_t n = 0; n < direct.size(); ++n) {
+      effects.push_back({.id = {layer, static_cast<std::int64_t>(n)},
+                         .activation = activations[n],
+                         .direct = direct[n]});
+    }
+  }
+  std::ranges::stable_sort(effects, std::greater{}, &NeuronEffect::direct);
+  return effects;
+}
+
+}  // namespace
+
+bool NeuronEffects::first_matters() const {
+  if (neurons.empty()) return false;
+  const double taken = probability - neurons.front().without;
+  return taken >= least_that_matters &&
+         std::ranges::all_of(controls, [&](const NeuronControl& control) {
+           return taken > std::abs(probability - control.without);
+         });
+}
+
+NeuronEffects neuron_effects(const Transformer& gpt, std::span<const std::int32_t> tokens,
+                             const NeuronEffectOptions& options) {
+  const StackSpecification& stack = gpt.specification();
+  require_predicts_next(stack, "effects of neurons");
+  require_sums_to_logits(stack, "the direct effect of a neuron");
+  require_text_fits(stack, tokens);
+  const std::int64_t layer = checked_layer(options.layer, stack);
+  if (options.chosen >= 0) checked_neuron(options.chosen, stack);
+  require(options.most > 0, ErrorCode::invalid_argument, "at least one neuron must be listed");
+
+  const std::vector<double> probabilities = next_token_probabilities(gpt, tokens);
+  const auto likeliest = std::ranges::max_element(probabilities);
+  NeuronEffects found{.token = static_cast<std::int32_t>(likeliest - probabilities.begin()),
+                      .probability = *likeliest};
+  std::vector<NeuronEffect> all = direct_effects(gpt, tokens, found.token, probabilities);
+  check(!all.empty(), "a block has neurons");
+  found.largest = all.front();
+  std::erase_if(all, [&](const NeuronEffect& effect) { return effect.id.layer != layer; });
+  if (options.chosen >= 0) {
+    const auto chosen = std::ranges::find_if(
+        all, [&](const NeuronEffect& effect) { return effect.id.neuron == options.chosen; });
+    std::rotate(all.begin(), chosen, chosen + 1);
+  }
+  all.resize(std::min(all.size(), options.most));
+  found.neurons = std::move(all);
+
+  const Measured measured(gpt, tokens, found.token, options.stop);
+  for (NeuronEffect& effect : found.neurons) effect.without = measured.without(effect.id);
+
+  const NeuronEffect& first = found.neurons.front();
+  const Permutation order(static_cast<std::uint64_t>(stack.feed_forward()), control_seed,
+                          static_cast<std::uint64_t>(layer));
+  for (std::int64_t i = 0; i < stack.feed_forward() && found.controls.size() < options.controls;
+       ++i) {
+    const NeuronId id{layer, static_cast<std::int64_t>(order(static_cast<std::uint64_t>(i)))};
+    if (id.neuron == first.id.neuron) continue;
+    found.controls.push_back({id, measured.without_that_of(id, first.activation)});
+  }
+  return found;
+}
+
+}  // namespace heed
