@@ -60,7 +60,7 @@ def main():
         for paragraph in book.strip().split("\n\n"):
             print(paragraph, end="\n\n")
             written += len(paragraph) + 2
-            if listed < options.share / (1 - options.share) * written and rng.random() < 0.3:
+            while listed < options.share / (1 - options.share) * written:
                 line = copying_list(rng, words, options.words)
                 print(END + line, end=END)
                 listed += len(line)

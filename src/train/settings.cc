@@ -428,15 +428,15 @@ TrainSettings settings_of_preset(std::string_view name) {
     settings.sample_every = 2000;
     return settings;
   }
-  if (name == "english") {
-    settings.steps = 11'500;
+  if (name == "english") {  // its second phase: see scripts/train_english.sh
+    settings.steps = 5600;
     settings.batch_size = 16;
     settings.windows = Windows::stream;
     settings.schedule = Schedule::linear;
-    settings.learning_rate = 1.5e-3;
-    settings.min_learning_rate = 3e-5;
+    settings.learning_rate = 1.4e-3;
+    settings.min_learning_rate = 2e-5;
     settings.beta2 = 0.98;
-    settings.warmup_steps = 200;
+    settings.warmup_steps = 100;
     settings.evaluate_every = 250;
     settings.evaluation_batches = 10;
     settings.checkpoint_every = 250;
