@@ -77,8 +77,8 @@ export function keptExtras(mode: string, view: View): Record<string, string> {
 
 /** The view of another model: the text stays, with what holds of any model. A block, a head, changes or a checkpoint were of the former one. */
 export function viewOfModel(view: View, model: string, text = view.text): View {
-  const { unit = '', chapter = '' } = view.extra;
-  return { ...defaultView(), mode: view.mode, model, text, sampling: view.sampling, extra: { ...(text !== '' && { pick: byEffect }), ...(unit && { unit }), ...(chapter && { chapter }) } };
+  const { unit = '', draw = '', chapter = '' } = view.extra;
+  return { ...defaultView(), mode: view.mode, model, text, sampling: view.sampling, extra: { ...(text !== '' && { pick: byEffect }), ...(unit && { unit }), ...(draw && { draw }), ...(chapter && { chapter }) } };
 }
 
 /** Fills a view that has no text from an example; a block, head or position that the link gives stays. */

@@ -1,6 +1,7 @@
 // A long text as running text: what is far from the query and hardly attended to is folded.
 
 import type { Token, Word } from '../../lib/types';
+import { bytesText, splitsCharacters } from '../../lib/unread';
 
 /** Longer texts, in tokens, run as text instead of as a row of tokens with arcs. */
 export const mostInRow = 60;
@@ -27,8 +28,11 @@ const [beside, before, after] = [6, 14, 4];
 const leastFold = 10;
 
 export function unitsOf(tokens: Token[], words: Word[] | null): Unit[] {
-  if (!words) return tokens.map(({ text }, position) => ({ text, begin: position, end: position + 1 }));
-  return words.map(({ begin, end }) => ({ text: tokens.slice(begin, end).map(({ text }) => text).join(''), begin, end }));
+  if (!words) return tokens.map(({ text, bytes }, position) => ({ text: bytes ? bytesText(bytes) : text, begin: position, end: position + 1 }));
+  return words.map(({ text, begin, end }) => {
+    const pieces = tokens.slice(begin, end);
+    return { text: splitsCharacters(pieces) ? text : pieces.map((piece) => piece.text).join(''), begin, end };
+  });
 }
 
 /** The most attended units besides the query, the largest weight first. */
