@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t shuffle_seed = 40;
 constexpr double apart_level = 0.01;
 constexpr double clear_level = 0.05;
+constexpr double share_of_usual = 0.5;
 constexpr double share_above_high = 0.05;
 // Vectors that differ by less than rounding in f32 are the same.
 constexpr double rounding = 1e-6;
@@ -173,19 +174,22 @@ NearestSense SenseVectors::nearest(std::span<const float> vector) const {
   });
   nearest.p = share_with_the_real_one(reached);
 
-  double least_of_its_own = std::numeric_limits<double>::infinity();
+  std::vector<double> of_its_own;
   double most_of_others = 0;
   for (std::size_t i = 0; i < senses_.size(); ++i) {
     const auto row = std::span(cosines_).subspan(i * senses_.size(), senses_.size());
     const Margin one = margin(row, senses_, i);
     if (one.sense != found.sense) continue;
     if (senses_[i] == found.sense) {
-      least_of_its_own = std::min(least_of_its_own, one.value);
+      of_its_own.push_back(one.value);
     } else {
       most_of_others = std::max(most_of_others, one.value);
     }
   }
-  nearest.least = std::max(least_of_its_own, most_of_others);
+  std::ranges::sort(of_its_own);
+  const double usual = of_its_own.empty() ? std::numeric_limits<double>::infinity()
+                                          : of_its_own[of_its_own.size() / 2];
+  nearest.least = std::max(share_of_usual * usual, most_of_others);
   nearest.is_clear = nearest.p <= clear_level && nearest.margin >= nearest.least;
   return nearest;
 }

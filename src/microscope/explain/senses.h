@@ -37,7 +37,7 @@ struct NearestSense {
   std::size_t sense = 0;
   double margin = 0;  // mean cosine with its sentences less that with all others', sense by sense
   double p = 1;       // share of shuffles with at least this margin, to whichever sense
-  double least = 0;   // the margin that a sentence needs to be as clear as those of the set
+  double least = 0;   // the margin that it needs
   bool is_clear = false;  // p ≤ 0.05 and margin ≥ least
 };
 
@@ -54,9 +54,9 @@ class SenseVectors {
 
   // Of a vector (C) that is not in the set.
   //
-  // `least` is of sentences of the set, each compared with the others: the smallest margin of those
-  // that lie nearest to their own sense, or, where it is larger, the largest of those that lie
-  // nearest to this sense and have another one.
+  // `least` is half the median margin of the sentences of that sense that lie nearest to it, or,
+  // where it is larger, the largest margin of those that lie nearest to it and have another sense;
+  // each is compared with the others of the set.
   NearestSense nearest(std::span<const float> vector) const;
 
   // Without regard to the senses.

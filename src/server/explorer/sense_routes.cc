@@ -19,7 +19,7 @@ struct MeasuredWord {
     Point point;
     SenseVectors vectors;
     SenseSeparation separation;
-    PlaneTurn turn;  // of the plane, towards that of the depth before
+    PlaneTurn turn;  // of the plane, towards that of the next depth
   };
   const WordSenses* sentences = nullptr;
   std::vector<Depth> depths;
@@ -69,20 +69,23 @@ std::shared_ptr<const MeasuredWord> measure(const LoadedModel& model, const Word
   auto measured = std::make_shared<MeasuredWord>();
   measured->sentences = &word;
   Tensor<float> vectors(Shape{std::ssize(all), model.gpt.specification().channels});
-  std::vector<PlanePoint> before;
   for (std::int64_t depth = 0; depth < std::ssize(points); ++depth) {
     for (std::int64_t i = 0; i < std::ssize(all); ++i) {
       std::ranges::copy(all[static_cast<std::size_t>(i)].rows.view()[depth].span(),
                         vectors.view()[i].span().begin());
     }
     SenseVectors found(vectors, senses);
-    const SenseSeparation separation = found.separation();
-    std::vector<PlanePoint> dots = found.plane().points;
-    const PlaneTurn turn = before.empty() ? PlaneTurn{} : turn_towards(dots, before);
-    for (PlanePoint& dot : dots) dot = turn(dot);
-    before = std::move(dots);
-    measured->depths.push_back(
-        {points[static_cast<std::size_t>(depth)], std::move(found), separation, turn});
+    SenseSeparation separation = found.separation();
+    measured->depths.push_back({points[static_cast<std::size_t>(depth)], std::move(found),
+                                std::move(separation), PlaneTurn{}});
+  }
+  // The deepest plane stays as it is, with most variance along its first axis.
+  std::vector<PlanePoint> after = measured->depths.back().vectors.plane().points;
+  for (auto depth = measured->depths.rbegin() + 1; depth != measured->depths.rend(); ++depth) {
+    std::vector<PlanePoint> dots = depth->vectors.plane().points;
+    depth->turn = turn_towards(dots, after);
+    for (PlanePoint& dot : dots) dot = depth->turn(dot);
+    after = std::move(dots);
   }
   std::vector<SenseSeparation> separations;
   for (const MeasuredWord::Depth& depth : measured->depths) {

@@ -17,7 +17,7 @@ describe('one word in many sentences', () => {
     expect(depthsShown(4, false).map(({ index }) => index)).toEqual([0, 2, 3]);
   });
   it('has one scale for all depths', () => {
-    expect(extentOf({ depths: [depth({ dots: [[0, 0.1]] }), depth({ dots: [[-0.7, 0.2]] })] })).toBe(0.7);
+    expect(extentOf({ depths: [depth({ dots: [[0, 0.1]] }), depth({ dots: [[-0.7, 0.2]] })] })).toEqual([0.7, 0.2]);
   });
   it('judges by the control', () => {
     expect(verdict(depth({ identical: true }))).toBe('identical');

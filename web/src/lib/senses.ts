@@ -22,9 +22,10 @@ export function depthsShown(count: number, addsPositions: boolean): { index: num
   }).filter(({ index }) => index !== 1 || addsPositions);
 }
 
-/** The largest coordinate of all sentences at all depths: one scale for every depth, so that dots come apart rather than the scale shrinking. */
-export function extentOf({ depths }: Pick<WordSenses, 'depths'>): number {
-  return Math.max(1e-9, ...depths.flatMap(({ dots }) => dots.flat().map(Math.abs)));
+/** The largest coordinates of all sentences at all depths, along and across: one scale for every depth, so that dots come apart rather than the scale shrinking. */
+export function extentOf({ depths }: Pick<WordSenses, 'depths'>): [number, number] {
+  const largest = (axis: 0 | 1) => Math.max(1e-9, ...depths.flatMap(({ dots }) => dots.map((dot) => Math.abs(dot[axis]))));
+  return [largest(0), largest(1)];
 }
 
 /** What the cosines at one depth say, against the shuffled senses. */
