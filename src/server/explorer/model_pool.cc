@@ -8,7 +8,7 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_loaded = 3;
+constexpr std::size_t max_loaded = 3;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ ChosenModel ModelPool::checkpoint(const std::string& run, std::int64_t step) {
   model.name = run;  // instead of its path
   loaded_.push_front(
       {.model = std::make_shared<const LoadedModel>(std::move(model)), .run = run, .step = step});
-  if (loaded_.size() > most_loaded) loaded_.pop_back();
+  if (loaded_.size() > max_loaded) loaded_.pop_back();
   return loaded_.front();
 }
 

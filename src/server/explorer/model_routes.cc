@@ -14,10 +14,10 @@ namespace heed::server {
 namespace {
 
 // Of POST /api/tokenize, more than a page can show: each is a JSON object of its own.
-constexpr std::int64_t most_tokenized = std::int64_t{1} << 15;
+constexpr std::int64_t max_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
-std::int64_t most_prompt_tokens(const State& state) {
+std::int64_t max_prompt_tokens(const State& state) {
   const Architecture& architecture = state.context.model.gpt.architecture();
   std::int64_t fits = 0;
   std::int64_t fails = state.context.model.gpt.specification().context + 1;
@@ -43,7 +43,7 @@ Reply describe_model(State& state, const Request&) {
        {"has_tokenizer", model.tokenizer != nullptr},
        {"examples", examples_json(model)},
        {"limits",
-        {{"prompt_tokens", most_prompt_tokens(state)}, {"trace_bytes", state.traces.budget()}}},
+        {{"prompt_tokens", max_prompt_tokens(state)}, {"trace_bytes", state.traces.budget()}}},
        {"runs", state.runs.names()}});
 }
 
@@ -54,9 +54,8 @@ Reply tokenize(State& state, const Request& request) {
   const LoadedModel& model = state.context.model;
   const std::vector<std::int32_t> ids =
       model.require_tokenizer().encode(fields.required_string("text"));
-  require_field(std::ssize(ids) <= most_tokenized, "text", field_code::invalid_value,
-                "text has {} tokens; at most {} are given in one reply", ids.size(),
-                most_tokenized);
+  require_field(std::ssize(ids) <= max_tokenized, "text", field_code::invalid_value,
+                "text has {} tokens; at most {} are given in one reply", ids.size(), max_tokenized);
   return json_reply({{"tokens", tokens_json(model, ids)}});
 }
 
