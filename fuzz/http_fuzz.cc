@@ -16,7 +16,7 @@ namespace {
 
 using Phase = RequestParser::Phase;
 
-constexpr std::int64_t most_body_bytes = 1 << 10;
+constexpr std::int64_t max_body_bytes = 1 << 10;
 
 struct Outcome {
   int status = 0;  // of the refusal; 0: accepted, or unfinished
@@ -90,14 +90,14 @@ class Reader {
       return;
     }
     if (parser_.phase() == Phase::body) {
-      parser_.limit_body(static_cast<std::uint64_t>(most_body_bytes));
+      parser_.limit_body(static_cast<std::uint64_t>(max_body_bytes));
     }
   }
 
   const Gate gate_{GateOptions{.api_key = "key",
                                .allowed_origins = {"http://a"},
                                .allowed_hosts = {"box"},
-                               .max_body_bytes = most_body_bytes}};
+                               .max_body_bytes = max_body_bytes}};
   RequestParser parser_;
   std::string unread_;
   bool has_header_ = false;
@@ -119,6 +119,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const std::size_t piece : {std::size_t{1}, std::size_t{7}}) {
     if (!(Reader().read(bytes, piece) == whole)) std::abort();
   }
-  if (whole.body.size() > static_cast<std::size_t>(most_body_bytes)) std::abort();
+  if (whole.body.size() > static_cast<std::size_t>(max_body_bytes)) std::abort();
   return 0;
 }

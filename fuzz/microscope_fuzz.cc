@@ -20,37 +20,25 @@
 #include "microscope/patch/patch.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/point_names.h"
+#include "tiny_translator.h"
 
 namespace heed {
 namespace {
 
 const std::vector<std::int32_t> tokens{3, 1, 4, 1, 5};
 
-const Transformer& tiny_gpt() {
-  static const Transformer gpt = [] {
+const Transformer& tiny_model() {
+  static const Transformer model = [] {
     Transformer made({.stacks = {make_gpt_config(2, 2, 8, 16, 9)}});
     made.parameters().initialize(1);
     return made;
   }();
-  return gpt;
+  return model;
 }
 
-const Transformer& tiny_translator() {
-  static const Transformer translator = [] {
-    StackSpecification decoder = make_gpt_config(2, 2, 8, 12, 64);
-    decoder.end_of_text = 2;
-    StackSpecification encoder = decoder;
-    encoder.role = StackRole::encoder;
-    encoder.has_unembedding = false;
-    encoder.block.attention.mask.kind = MaskKind::full;
-    decoder.block.cross_attention = decoder.block.attention;
-    decoder.block.cross_attention->positions = PositionKind::none;
-    decoder.block.cross_attention->mask.kind = MaskKind::full;
-    Transformer made({.stacks = {encoder, decoder}, .padding = 0, .decoder_start = 1});
-    made.parameters().initialize(1);
-    return made;
-  }();
-  return translator;
+const Transformer& translator() {
+  static const Transformer made = tiny_translator();
+  return made;
 }
 
 void expect(bool holds) {
@@ -72,7 +60,7 @@ std::vector<std::int64_t> few_indices(std::string_view& rest) {
 }
 
 void read_points(std::string_view text) {
-  const std::vector<Point> points = points_named(text, tiny_gpt().specification());
+  const std::vector<Point> points = points_named(text, tiny_model().specification());
   expect(!points.empty());
   for (const Point& point : points) expect(point_from_name(point_name(point)) == point);
 }
@@ -86,7 +74,7 @@ void trace_request(std::string_view rest) {
   request.heads = few_indices(rest);
   request.positions = few_indices(rest);
   request.budget = parse_bytes(next_part(rest));
-  const Trace trace = trace_prompt(tiny_gpt(), tokens, request);
+  const Trace trace = trace_prompt(tiny_model(), tokens, request);
   std::int64_t bytes = 0;
   for (const TracedArray& array : trace.arrays) {
     std::int64_t size = 1;
@@ -100,8 +88,8 @@ void trace_request(std::string_view rest) {
 // A pass with the edit: whatever could be read can be done.
 void edit(std::string where, decltype(Edit::change) change) {
   const std::vector<Edit> edits{{std::move(where), std::move(change)}};
-  Interventions editor(tiny_gpt().specification(), resolve_edits(tiny_gpt(), edits));
-  trace_prompt(tiny_gpt(), tokens, {.points = {"ln_final", "pattern"}}, {}, &editor);
+  Interventions editor(tiny_model().specification(), resolve_edits(tiny_model(), edits));
+  trace_prompt(tiny_model(), tokens, {.points = {"ln_final", "pattern"}}, {}, &editor);
 }
 
 void cut_edges(std::string_view text) {
@@ -132,7 +120,7 @@ void name_grid(std::string_view text) {
 }
 
 void read_pair_points(std::string_view text) {
-  for (const Point& point : points_named(text, tiny_translator().architecture())) {
+  for (const Point& point : points_named(text, translator().architecture())) {
     const auto read = point_from_name(point_name(point));
     expect(read && read->kind == point.kind && read->layer == point.layer);
   }
@@ -140,15 +128,15 @@ void read_pair_points(std::string_view text) {
 
 void run_edited_pair(std::vector<Intervention> interventions) {
   const auto editor =
-      std::make_shared<Interventions>(tiny_translator().architecture(), std::move(interventions));
-  const RecordedPass pass(tiny_translator(), {.source = {3, 4, 5, 2}, .target = {1, 6, 7}}, editor);
+      std::make_shared<Interventions>(translator().architecture(), std::move(interventions));
+  const RecordedPass pass(translator(), {.source = {3, 4, 5, 2}, .target = {1, 6, 7}}, editor);
   expect(pass.final_rows(StackSite::encoder).extent(0) == 4 &&
          pass.final_rows(StackSite::decoder).extent(0) == 3);
 }
 
 void edit_pair_points(std::string_view text) {
   std::vector<Intervention> interventions;
-  for (const InterventionPoint& each : parse_points(tiny_translator().architecture(), text)) {
+  for (const InterventionPoint& each : parse_points(translator().architecture(), text)) {
     interventions.push_back({each.point, each.where, SetZero{}});
   }
   run_edited_pair(std::move(interventions));
@@ -157,8 +145,7 @@ void edit_pair_points(std::string_view text) {
 void cut_pair_edges(std::string_view text) {
   const HeadEdges edges = parse_edges(text);
   std::vector<Intervention> interventions;
-  for (const InterventionPoint& each :
-       pattern_points(tiny_translator().architecture(), edges.head)) {
+  for (const InterventionPoint& each : pattern_points(translator().architecture(), edges.head)) {
     interventions.push_back(
         {each.point, each.where, CutEdges{edges.edges, CutEdges::Rest::renormalised}});
   }

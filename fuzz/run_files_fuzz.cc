@@ -48,9 +48,9 @@ void read_as_metrics(std::string_view text) {
   const fs::path file = directory() / "metrics.jsonl";
   put(file, text);
   const heed::server::MetricsLimits limits{
-      .most_bytes = 4096, .most_rows = 8, .most_series = 3, .longest_line = 512, .most_text = 2048};
+      .max_bytes = 4096, .max_rows = 8, .max_series = 3, .longest_line = 512, .max_text = 2048};
   const auto read = heed::server::read_metrics(file, 2, limits);
-  if (read.rows.size() > limits.most_series * static_cast<std::size_t>(limits.most_rows + 1)) {
+  if (read.rows.size() > limits.max_series * static_cast<std::size_t>(limits.max_rows + 1)) {
     std::abort();
   }
   for (const heed::Json& row : read.rows) {

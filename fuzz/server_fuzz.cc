@@ -19,6 +19,7 @@
 #include "server/explorer.h"
 #include "server/gate.h"
 #include "server/service.h"
+#include "tiny_translator.h"
 #include "tokenizer/character_tokenizer.h"
 
 namespace heed::server {
@@ -27,30 +28,19 @@ namespace {
 LoadedModel tiny_model() {
   // Those of the plain chat template are among them.
   constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789\u00e9UserAistn\n";
-  Transformer gpt({.stacks = {make_gpt_config(1, 2, 8, 16, 64)}});
-  gpt.parameters().initialize(1);
+  Transformer model({.stacks = {make_gpt_config(1, 2, 8, 16, 64)}});
+  model.parameters().initialize(1);
   return {.name = "tiny",
-          .gpt = std::move(gpt),
+          .gpt = std::move(model),
           .tokenizer = train_character_tokenizer(std::span(&characters, 1))};
 }
 
-// A translator of one tiny vocabulary.
-LoadedTranslator tiny_translator() {
+// With one vocabulary.
+LoadedTranslator loaded_translator() {
   constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789";
-  StackSpecification decoder = make_gpt_config(2, 2, 8, 12, 64);
-  decoder.end_of_text = 2;
-  StackSpecification encoder = decoder;
-  encoder.role = StackRole::encoder;
-  encoder.has_unembedding = false;
-  encoder.block.attention.mask.kind = MaskKind::full;
-  decoder.block.cross_attention = decoder.block.attention;
-  decoder.block.cross_attention->positions = PositionKind::none;
-  decoder.block.cross_attention->mask.kind = MaskKind::full;
-  Transformer model({.stacks = {encoder, decoder}, .padding = 0, .decoder_start = 1});
-  model.parameters().initialize(1);
   const std::shared_ptr<const Tokenizer> tokenizer =
       train_character_tokenizer(std::span(&characters, 1));
-  return {.name = "tiny", .model = std::move(model), .tokenizers = {tokenizer, tokenizer}};
+  return {.name = "tiny", .model = tiny_translator(), .tokenizers = {tokenizer, tokenizer}};
 }
 
 // Measuring them takes half a minute under the sanitizers.
@@ -64,7 +54,7 @@ struct Server {
   Compute compute;
   Metrics metrics;
   Scheduler scheduler{model, compute, metrics, options.scheduler};
-  HeldTranslator translator{tiny_translator};
+  HeldTranslator translator{loaded_translator};
   Context context{.model = model,
                   .options = options,
                   .name = "tiny",

@@ -3,14 +3,14 @@ the source."""
 
 import heed
 
-translator = heed.Translator.load("translator")
+translator = heed.load("translator")
 source = "The small dog sleeps in the garden."
-found = translator.translate(source, best=3, alignment=True)
+found = translator.translate(source, n_best=3, alignment=True)
 for hypothesis in found.hypotheses:
     print(f"{hypothesis.score:8.3f}  {hypothesis.text}")
 
-pieces = translator.source_pieces(found.source)
-written = translator.target_pieces(found.hypotheses[0].tokens)
+pieces = translator.to_str_tokens(source=found.source)
+written = translator.to_str_tokens(target=found.hypotheses[0].tokens)
 attention = found.cross_attention  # (L, H, T, S)
 mean = attention[-1].mean(0)
 for row, piece in zip(mean, written):

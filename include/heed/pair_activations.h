@@ -58,6 +58,9 @@ std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translato
 std::vector<HeadSummary> heads(const Translator& translator, const SourceAndTarget& pair,
                                std::string_view kind);
 
+// The same translator, sharing its weights, all of whose passes call `hooks`; as of a Model.
+Translator with_hooks(const Translator& translator, const std::vector<Hook>& hooks);
+
 // As of a Model, in the order of a pass.
 std::vector<std::string> point_names(const Translator& translator);
 std::vector<std::string> points_named(const Translator& translator, std::string_view name);
@@ -66,12 +69,15 @@ std::vector<std::string> points_named(const Translator& translator, std::string_
 std::vector<std::int32_t> decoder_tokens(const Translator& translator, std::string_view text);
 std::vector<std::int32_t> decoder_tokens(const Translator& translator,
                                          std::span<const std::int32_t> tokens);
+// Of a part of a target, such as a word that follows another one.
+std::vector<std::int32_t> part_tokens(const Translator& translator, std::string_view text);
 
-// The most likely token each time, up to `longest` (0: as many as fit behind the start). Hooks see
-// the source once, then one position of the target in each step (HookedPoint::first_position tells
-// which).
+// The most likely token each time, up to `max_length` (0: as many as fit after the start). Hooks
+// see the source once, then one position of the target in each step (HookedPoint::first_position
+// tells which).
 Translator::Hypothesis translate_greedily(const Translator& translator,
                                           std::span<const std::int32_t> source,
-                                          std::int64_t longest = 0, const RunOptions& options = {});
+                                          std::int64_t max_length = 0,
+                                          const RunOptions& options = {});
 
 }  // namespace heed

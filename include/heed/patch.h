@@ -8,8 +8,11 @@
 //   heed::PatchResult found = heed::patch_sweep(model, request);
 //   found.recovered(layer, position);  // 0: as corrupted, 1: as clean
 //
+// Of a translator, the prompts are a source and a target each, and the cells are those of its
+// encoder, of its decoder, or of the decoder's attention to the encoder.
+//
 // Grids have the names of TransformerLens. Notation: L layers, H heads, G key/value heads, T
-// positions.
+// positions; in cross-attention, keys and values have positions of the source.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "heed/heed.h"
+#include "heed/translate.h"
 
 namespace heed {
 
@@ -53,6 +57,8 @@ std::vector<std::string> patch_grid_names();
 // The heads that columns of such a grid name: "H0", "H1", …; of keys and values that several heads
 // share, those that read them: "H0-3".
 std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid);
+std::vector<std::string> patch_head_names(const Translator& translator, PatchGrid grid,
+                                          std::string_view site);
 
 // A metric of the logits after the last token.
 struct PatchMetric {
@@ -75,8 +81,12 @@ enum class PatchMethod {
 };
 
 struct PatchRequest {
+  // Of a translator, what its decoder reads: the metric is that of the token after the last.
   std::vector<std::int32_t> clean;
-  std::vector<std::int32_t> corrupted;  // of the same length
+  std::vector<std::int32_t> corrupted;           // of the same length
+  std::vector<std::int32_t> clean_source{};      // of a translator only
+  std::vector<std::int32_t> corrupted_source{};  // of the same length
+  std::string site{};  // of a translator: "encoder" (or empty), "decoder" or "cross"
   PatchGrid grid = PatchGrid::residual_pre;
   PatchMetric metric{};
   PatchMethod method = PatchMethod::exact;
@@ -111,9 +121,11 @@ struct PatchResult {
 // Edges are cut in the corrupted prompt. With request.results, finished cells of the same request
 // are read from the file instead of computed. Throws Error{invalid_argument}, before running the
 // model, for prompts of different lengths, prompts longer than the context, tokens outside the
-// vocabulary, a head that does not exist, and a method that does not support the grid or the
-// metric; Error{conflict} for results of another request; Error{interrupted} if stopped, with all
-// finished cells in the file.
+// vocabulary, a head or site that does not exist, and a method that does not support the grid or
+// the metric; Error{conflict} for results of another request; Error{interrupted} if stopped, with
+// all finished cells in the file.
 PatchResult patch_sweep(const Model& model, const PatchRequest& request);
+// A pass for each cell.
+PatchResult patch_sweep(const Translator& translator, const PatchRequest& request);
 
 }  // namespace heed

@@ -34,6 +34,9 @@ struct TranslateOptions {
   const std::atomic<bool>* stop = nullptr;  // set to true to stop: throws Error{interrupted}
 };
 
+// Whether a name that Model::load() and Translator::load() take is that of a translator.
+bool is_translator(const std::string& name_or_directory);
+
 class Translator {
  public:
   struct Hypothesis {
@@ -63,6 +66,10 @@ class Translator {
   ~Translator();
 
   const std::string& name() const;
+  bool has_tokenizer() const;  // of its sources and of its targets
+  // Of the "encoder" or the "decoder", with the parameters of both together. Throws
+  // Error{invalid_argument} for another stack.
+  ModelArchitecture architecture(std::string_view stack = "decoder") const;
 
   // The tokens of a source, with those that the tokenizer puts around it; the text of tokens of a
   // target, without special ones.

@@ -36,13 +36,16 @@ from .cache import ActivationCache, LazyAttention, PairActivationCache
 from .errors import Error
 from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, next_words,
                       show_attention, show_tokens)
+from .generation import Generation, Step
 from .hooks import HookPoint
-from .model import Config, Generation, Model, Step, load
+from .model import Config, Model, load
 from .names import get_act_name
 from .reading import Read, Unread, UnreadWord
 from .tokenizer import Tokenizer
 from .training import Evaluation, Training, TrainingStep, evaluate, train
-from .translator import Hypothesis, Translation, Translator
+from .translation import Hypothesis, Translation
+
+Translator = Model  # the name of earlier releases for a model of an encoder and a decoder
 
 atexit.register(_heed.end_computing)
 

@@ -344,8 +344,8 @@ class PairActivationCache(RecordedActivations):
         if not isinstance(key, str):
             stack, _, point = name.partition(".")
             plain = point[:-5] if point.endswith("_grad") else point
-            layer = self._layer_of(layer, self.model.layers("encoder" if stack == "encoder"
-                                                            else "decoder"))
+            cfg = self.model.encoder_cfg if stack == "encoder" else self.model.cfg
+            layer = self._layer_of(layer, cfg.n_layers)
             if kind is not None:
                 name = f"{stack}.{layer}.{kind}.hook_{plain}"
             elif layer is not None:

@@ -24,18 +24,15 @@ def _tokens(model, text):
     return model._one(model._tokens(text))
 
 
-def lens(model, text, top: int = 5) -> LensTable:
-    """The logit lens: what the stream before every layer would predict, (L + 1, T, top)."""
-    tokens = _tokens(model, text)
-    found = _heed.logit_lens(model._hooked, tokens, top)
+def lens(model, text=None, top: int = 5, *, source=None, target=None) -> LensTable:
+    """The logit lens: what the stream before every layer would predict, (L + 1, T, top); of a
+    translator, the decoder's over the target."""
+    read = model._read_one(text, source, target)
+    look = _heed.pair_logit_lens if model.is_translator else _heed.logit_lens
+    found = look(model._hooked, *read, top)
     ids = sorted({int(token) for token in found[0].reshape(-1)})
-    texts = dict(zip(ids, model.to_str_tokens(ids))) if model._handle.has_tokenizer else \
-        {token: f"#{token}" for token in ids}
-    return LensTable(*found, texts, _pieces(model, tokens))
-
-
-def _pieces(model, tokens) -> List[str]:
-    return [piece.decode("utf-8", "replace") for piece in model._handle.token_texts(tokens)]
+    return LensTable(*found, dict(zip(ids, model._pieces(_inputs.token_array(ids)))),
+                     model._pieces(read[-1]))
 
 
 def next_words(model, text, top: int = 10) -> NextWords:
@@ -98,7 +95,7 @@ def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
     values, logit, start, error = _heed.attribute_tokens(
         model._hooked, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
         position, steps, *_baseline(model, baseline))
-    return TokenAttribution(_pieces(model, tokens), tokens, values, logit, start, error)
+    return TokenAttribution(model._pieces(tokens), tokens, values, logit, start, error)
 
 
 def _baseline(model, baseline):
@@ -113,12 +110,22 @@ def _baseline(model, baseline):
     return "tokens", _tokens(model, baseline)
 
 
-def heads(model, text) -> Dict[str, np.ndarray]:
+def heads(model, text=None, *, source=None, target=None, kind: Optional[str] = None
+          ) -> Dict[str, np.ndarray]:
     """Statistics of every head on a text, each (L, H), as means over all queries that see more than
     one token: entropy in nats, evenness, distance, and mean weights on the first token, the last
     one seen, the own one, the previous, the next (in encoders), other copies of the token
-    ("duplicate") and what followed them ("induction"); the "largest" weight. As `heed heads`."""
-    return _heed.head_statistics(model._hooked, _tokens(model, text))
+    ("duplicate") and what followed them ("induction"); the "largest" weight. As `heed heads`.
+
+    Of a translator, those of a ``kind`` of attention, "encoder", "decoder" or "cross" ["cross"];
+    statistics that the kind has not are zero.
+    """
+    read = model._read_one(text, source, target)
+    if model.is_translator:
+        return _heed.pair_head_statistics(model._hooked, *read, "cross" if kind is None else kind)
+    if kind is not None:
+        raise InvalidArgument(f"kind is {kind!r}: '{model.name}' has one stack, expected none")
+    return _heed.head_statistics(model._hooked, *read)
 
 
 def detect_head(model, text, detection_pattern, exclude_bos: bool = False,
@@ -143,17 +150,18 @@ def show_tokens(model, text, values=None, caption: str = "") -> Tokens:
     tokens = _tokens(model, text)
     if values is not None and np.size(values) != len(tokens):
         raise InvalidArgument(f"there are {np.size(values)} numbers for {len(tokens)} tokens")
-    return Tokens(_pieces(model, tokens), tokens, values, caption)
+    return Tokens(model._pieces(tokens), tokens, values, caption)
 
 
 def show_attention(model, text, layer: int) -> AttentionPicture:
     """A picture of what the heads of a layer attend to."""
     tokens = _tokens(model, text)
     _, cache = model.run_with_cache(tokens, f"pattern{layer}", return_type=None)
-    return AttentionPicture(cache["pattern", layer], _pieces(model, tokens), f"Layer {layer}")
+    return AttentionPicture(cache["pattern", layer], model._pieces(tokens), f"Layer {layer}")
 
 
 def save_processed(model, directory: str) -> None:
     """Writes the same model with norms folded into weights, weights centred and value biases
     folded, which are easier to interpret (TransformerLens: process_weights)."""
+    model._refuse_translator("processed weights")
     _heed.save_processed(model._handle, str(directory))

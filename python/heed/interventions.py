@@ -1,5 +1,5 @@
 """Interventions on heed's own engine: edits as `heed predict --ablate` takes them, without a Python
-call in the pass. One form for a :class:`heed.Model` and a :class:`heed.Translator`.
+call in the pass. One form for models of one stack and translators.
 
     edited = heed.interventions.apply(model, ablate("L2H3"), steer("resid_post1", 4, " good", " bad"))
     edited.generate("I think that")
@@ -12,13 +12,12 @@ in a translator after its stack or attention ("cross.L1H2", "encoder.L0", "decod
 translates itself, or pairs (source, target).
 """
 
-from typing import List, Sequence, Tuple, Union, overload
+from typing import List, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _inputs
 from .model import Model
-from .translator import Translator
 
 
 class Edit(dict):
@@ -100,7 +99,7 @@ def mask(where: str, mask: str = "causal", first_position: int = 0) -> Edit:
 zero, take_from, freeze_pattern, cut_edges = ablate, replace, freeze, cut
 
 
-def _resolved(model: Union[Model, Translator], edit: Edit) -> dict:
+def _resolved(model: Model, edit: Edit) -> dict:
     """The edit with ids, (source, target), for its texts."""
     made = dict(edit)
     for name in ("toward", "away", "text"):
@@ -112,42 +111,27 @@ def _resolved(model: Union[Model, Translator], edit: Edit) -> dict:
 
 
 class EditedModel(Model):
-    """A model with edits, on every path: texts, batches, prompts and steps of a generation, lenses,
-    attributions, heads and evaluations. It shares the weights of ``model``, obeys the hooks that
-    were added to that, and takes hooks of its own."""
+    """A model with edits, on every path: texts, batches, prompts and steps of a generation or a
+    search, lenses, attributions, heads and evaluations. It shares the weights of ``model``, obeys
+    the hooks that were added to that, and takes hooks of its own."""
 
     def __init__(self, model: Model, edits: Sequence[Edit]):
         self.model = model
-        super().__init__(model._hooked.with_edits([_resolved(model, edit) for edit in edits]))
+        made = [_resolved(model, edit) for edit in edits]
+        # Hooks of a translator see one hypothesis alone, and stay hooks.
+        handle = model._handle if model.is_translator else model._hooked
+        super().__init__(handle.with_edits(made))
+        if model.is_translator:
+            self._fwd_hooks = list(model._fwd_hooks)
 
-    def trace(self, text, points: Union[str, Sequence[str]]) -> dict:
+    def trace(self, text=None, points: Union[str, Sequence[str]] = (), *, source=None,
+              target=None) -> dict:
         """Copies of points by their full names."""
         _, cache = self.run_with_cache(text, [points] if isinstance(points, str) else list(points),
-                                       return_type=None)
+                                       return_type=None, source=source, target=target)
         return {name: np.array(values) for name, values in cache.items()}
 
 
-class EditedTranslator(Translator):
-    """A translator with edits, in passes over a source and a target and in every step of a search.
-    It shares the weights of ``translator``, and has the hooks that were added to that."""
-
-    def __init__(self, translator: Translator, edits: Sequence[Edit]):
-        self.translator = translator
-        super().__init__(translator._handle.with_edits([_resolved(translator, edit)
-                                                        for edit in edits]))
-        self._fwd_hooks = list(translator._fwd_hooks)
-
-
-@overload
-def apply(model: Model, *edits: Edit) -> EditedModel: ...
-
-
-@overload
-def apply(model: Translator, *edits: Edit) -> EditedTranslator: ...
-
-
-def apply(model, *edits):
+def apply(model: Model, *edits: Edit) -> EditedModel:
     """The model with edits, in their order."""
-    if isinstance(model, Translator):
-        return EditedTranslator(model, edits)
     return EditedModel(model, edits)

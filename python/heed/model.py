@@ -1,16 +1,18 @@
 """Models: tokens, logits, losses, generation, hooks, caches, weights."""
 
 from dataclasses import dataclass
-from typing import (Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple,
-                    Union)
+from typing import Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _heed, _inputs
-from .cache import ActivationCache
+from ._texts import OneText, Pair
+from .cache import ActivationCache, PairActivationCache
 from .errors import InvalidArgument, NotFound, Unsupported
+from .generation import Generation
 from .hooks import Hooked, call_with_gradient, resolved, wanted_return
 from .reading import Reader
+from .translation import Hypothesis, Translation
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
 Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
@@ -18,7 +20,7 @@ Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
 
 @dataclass(frozen=True)
 class Config:
-    """The architecture of a model, under TransformerLens's names where it has them."""
+    """The architecture of a stack, under TransformerLens's names where it has them."""
 
     model_name: str
     n_layers: int  # L
@@ -29,7 +31,7 @@ class Config:
     d_mlp: int  # F
     d_vocab: int  # V
     n_ctx: int
-    n_params: int
+    n_params: int  # of the whole model
     act_fn: str
     gated_mlp: bool
     normalization_type: str  # "LN" or "RMS"
@@ -43,57 +45,6 @@ class Config:
     dtype: str
 
 
-class Step(NamedTuple):
-    """A step of a generation: ``str(step)`` is its text."""
-
-    token: Optional[int]  # None: text that was held back, at the end
-    text: str  # whole characters that are final now; may be empty
-    logits: np.ndarray  # (V), that the token was drawn from
-
-    def __str__(self):
-        return self.text
-
-
-class Generation:
-    """A generation, computed as it is iterated: ``for step in model.generate(…)``.
-
-    ``tokens``, ``text`` and ``finish_reason`` ("length", "stop_token", "stop_string",
-    "context_full") are those so far; :meth:`finish` computes the rest.
-    """
-
-    def __init__(self, steps):
-        self._steps = steps
-
-    def __iter__(self) -> Iterator[Step]:
-        return self
-
-    def __next__(self) -> Step:
-        step = self._steps.next()
-        if step is None:
-            raise StopIteration
-        return Step(*step)
-
-    def finish(self) -> "Generation":
-        for _ in self:
-            pass
-        return self
-
-    @property
-    def tokens(self) -> List[int]:
-        return self._steps.finished()[0]
-
-    @property
-    def text(self) -> str:
-        return self._steps.finished()[1]
-
-    @property
-    def finish_reason(self) -> Optional[str]:
-        return self._steps.finished()[2] or None
-
-    def __str__(self):
-        return self.text
-
-
 def _dimension(name: str, doc: str):
     def weight(self):
         try:
@@ -104,40 +55,65 @@ def _dimension(name: str, doc: str):
     return property(weight, doc=doc)
 
 
-class Model(Hooked, Reader):
-    """A GPT-style model: ``heed.load("starter")``.
+def _config(name: str, known) -> Config:
+    return Config(
+        model_name=name, n_layers=known["layers"], d_model=known["channels"],
+        n_heads=known["heads"], n_key_value_heads=known["key_value_heads"],
+        d_head=known["head_size"], d_mlp=known["feed_forward"], d_vocab=known["vocabulary"],
+        n_ctx=known["context"], n_params=known["parameters"], act_fn=known["activation"],
+        gated_mlp=known["gated"], normalization_type="LN" if known["norm"] == "layer" else "RMS",
+        norm_placement=known["norm_placement"], eps=known["norm_epsilon"],
+        positions=known["positions"], rotary_base=known["rotary_base"],
+        windows=tuple(known["windows"]), parallel_attn_mlp=known["parallel"],
+        tied_unembedding=known["tied_unembedding"], dtype=known["dtype"])
 
-    Text, token ids ``(T,)`` or ``(B, T)``, and lists of texts or of ids are taken alike. Texts of
-    different lengths are computed one after the other, and give lists.
+
+class Model(Hooked, Reader):
+    """A transformer: ``heed.load("starter")`` of one stack, ``heed.load("translator")`` of an
+    encoder and a decoder.
+
+    Of one stack, text, token ids ``(T,)`` or ``(B, T)``, and lists of texts or of ids are taken
+    alike. Texts of different lengths are computed one after the other, and give lists.
+
+    A translator reads ``source=`` and ``target=``, each a text or ids. What its decoder reads
+    begins with its start: position t has read tokens 0 to t and predicts token t + 1, the last one
+    the end. Without a target, it is the model's own translation without hooks, the most likely
+    token each time. Several sources are a list of texts, and give lists.
+
+    ``cfg`` is the architecture, of a translator that of its decoder; ``encoder_cfg`` that of its
+    encoder, or None.
     """
 
-    def __init__(self, handle: "_heed.Model"):
+    def __init__(self, handle):
         super().__init__(handle)
-        known = handle.dimensions
-        self.cfg = Config(
-            model_name=handle.name, n_layers=known["layers"], d_model=known["channels"],
-            n_heads=known["heads"], n_key_value_heads=known["key_value_heads"],
-            d_head=known["head_size"], d_mlp=known["feed_forward"], d_vocab=known["vocabulary"],
-            n_ctx=known["context"], n_params=known["parameters"], act_fn=known["activation"],
-            gated_mlp=known["gated"], normalization_type="LN" if known["norm"] == "layer" else "RMS",
-            norm_placement=known["norm_placement"], eps=known["norm_epsilon"],
-            positions=known["positions"], rotary_base=known["rotary_base"],
-            windows=tuple(known["windows"]), parallel_attn_mlp=known["parallel"],
-            tied_unembedding=known["tied_unembedding"], dtype=known["dtype"])
+        self.cfg = _config(handle.name, handle.dimensions)
+        self.encoder_cfg = (_config(handle.name, handle.encoder_dimensions)
+                            if isinstance(handle, _heed.Translator) else None)
 
     @classmethod
     def load(cls, name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
              pack: bool = False) -> "Model":
         """Loads a model by the name with which `heed pull` downloaded it, the built-in
-        ``"starter"``, a training run or a directory of Hugging Face's layout.
+        ``"starter"`` or ``"translator"``, a training run or a directory of Hugging Face's layout.
 
         ``dtype``: "f32", "bf16", "int8" or "int4" for the matrices of linear layers [as stored].
         ``cache_dtype``: "f32", "bf16" or "int8" for keys and values of generations.
         ``pack``: also keep f32 weights in the order in which long prompts read them.
         """
-        return cls(_heed.Model.load(_inputs.name_or_path(name_or_directory), dtype or "", cache_dtype, pack))
+        name = _inputs.name_or_path(name_or_directory)
+        kind = _heed.Translator if _heed.is_translator(name) else _heed.Model
+        return cls(kind.load(name, dtype or "", cache_dtype, pack))
 
     from_pretrained = load
+
+    @property
+    def name(self) -> str:
+        return self.cfg.model_name
+
+    @property
+    def is_translator(self) -> bool:
+        """Whether it reads a source and a target."""
+        return self.encoder_cfg is not None
 
     def close(self) -> None:
         """Releases the weights, once nothing views them; the model then refuses all calls."""
@@ -159,25 +135,64 @@ class Model(Hooked, Reader):
 
     def __repr__(self):
         cfg = self.cfg
-        return (f"heed.Model({cfg.model_name!r}, {cfg.n_layers} layers of {cfg.n_heads} heads, "
-                f"width {cfg.d_model}, {cfg.n_params:,} parameters, {cfg.dtype})")
+        layers = (f"{self.encoder_cfg.n_layers} layers of the encoder, {cfg.n_layers} of the decoder"
+                  if self.encoder_cfg else f"{cfg.n_layers} layers of {cfg.n_heads} heads")
+        return (f"heed.Model({cfg.model_name!r}, {layers}, width {cfg.d_model}, "
+                f"{cfg.n_params:,} parameters, {cfg.dtype})")
 
     # Tokens
 
-    def to_tokens(self, text: Union[str, Sequence[str]],
-                  prepend_bos: Optional[bool] = None) -> Union[np.ndarray, List[np.ndarray]]:
+    def to_tokens(self, text: Union[None, str, Sequence[str]] = None,
+                  prepend_bos: Optional[bool] = None, *, source: Optional[str] = None,
+                  target: Union[None, str, np.ndarray, Sequence[int]] = None
+                  ) -> Union[np.ndarray, List[np.ndarray]]:
         """Token ids, int32: (1, T) of a text; of several texts (B, T), or a list of (T,) where
         their lengths differ.
 
         ``prepend_bos``: put the token in front that begins or separates texts. [what the
         tokenizer itself puts before a prompt, as the command line does]
+
+        Of a translator, (1, M) of a ``source`` or (1, T) of a ``target``, also of ids, as the
+        decoder reads it.
         """
+        if self.is_translator:
+            source = self._source(text, source, target)
+            if prepend_bos is not None:
+                raise InvalidArgument("prepend_bos is of models of one stack")
+            return (self._source_ids(source) if source is not None else self._target_ids(target))[None]
+        self._refuse_pair(source, target)
         if isinstance(text, str):
             return self._tokens_of(text, prepend_bos)[None]
-        rows = [self._tokens_of(one, prepend_bos) for one in text]
+        rows = [self._tokens_of(one, prepend_bos) for one in text or []]
         if not rows:
             raise InvalidArgument("there are no texts, expected at least one")
         return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
+
+    def _source(self, text, source, target):
+        """The one of two that was given; none for a target alone."""
+        if (text is None) + (source is None) + (target is None) != 2:
+            raise InvalidArgument(f"give '{self.name}', a translator, one of source= and target=")
+        return text if source is None else source
+
+    def _source_ids(self, source) -> np.ndarray:
+        if isinstance(source, str):
+            return np.array(self._handle.encode(source), np.int32)
+        return _inputs.token_array(source).reshape(-1)
+
+    def _target_ids(self, target) -> np.ndarray:
+        """What the decoder reads: its start first."""
+        if isinstance(target, str):
+            return np.array(self._handle.decoder_tokens(target), np.int32)
+        return np.array(self._handle.decoder_input(_inputs.token_array(target).reshape(-1)), np.int32)
+
+    def _refuse_pair(self, source, target):
+        if source is not None or target is not None:
+            raise InvalidArgument(f"'{self.name}' has one stack: source and target are texts of a "
+                                  "translator, and gradients are of logit_target")
+
+    def _refuse_translator(self, what: str):
+        if self.is_translator:
+            raise Unsupported(f"{what}: '{self.name}' is a translator, expected a model of one stack")
 
     def _tokens_of(self, text: str, prepend_bos: Optional[bool]) -> np.ndarray:
         if not isinstance(text, str):
@@ -194,26 +209,45 @@ class Model(Hooked, Reader):
         return np.array(ids, np.int32)
 
     def to_string(self, tokens) -> Union[str, List[str]]:
-        """The text of ids (T,), or of each row of (B, T)."""
+        """The text of ids (T,), or of each row of (B, T); of a translator, of targets, without
+        special tokens."""
         array = _inputs.token_array(tokens)
         if array.ndim == 2:
-            return [self._handle.decode(row).decode("utf-8", "replace") for row in array]
-        return self._handle.decode(array).decode("utf-8", "replace")
+            return [self._decoded(row) for row in array]
+        return self._decoded(array)
 
-    def to_str_tokens(self, text: Input, prepend_bos: Optional[bool] = None) -> List[str]:
-        """The text of each token of a text or of ids (T,) or (1, T)."""
-        tokens = self._one(self._tokens(text, prepend_bos))
+    def _decoded(self, tokens) -> str:
+        text = self._handle.decode(tokens)
+        return text if isinstance(text, str) else text.decode("utf-8", "replace")
+
+    def to_str_tokens(self, text: Optional[Input] = None, prepend_bos: Optional[bool] = None, *,
+                      source=None, target=None) -> List[str]:
+        """The text of each token of a text or of ids (T,) or (1, T); of a translator, of a
+        ``source`` or a ``target``."""
+        if not self.is_translator:
+            self._refuse_pair(source, target)
+            return self._pieces(self._one(self._tokens(text, prepend_bos)))
+        source = self._source(text, source, target)
+        if source is None:
+            ids = (self._target_ids(target) if isinstance(target, str)
+                   else _inputs.token_array(target).reshape(-1))
+            return self._pieces(ids)
+        return [piece.decode("utf-8", "replace")
+                for piece in self._handle.source_texts(self._source_ids(source))]
+
+    def _pieces(self, tokens) -> List[str]:
+        """Of ids of a text, or of a target."""
         return [piece.decode("utf-8", "replace") for piece in self._handle.token_texts(tokens)]
 
     def to_single_token(self, text: str) -> int:
-        """The id of a text that is one token, such as ``" Mary"``."""
+        """The id of a text that is one token, such as ``" Mary"``; of a translator, of its target."""
         ids = self._handle.part_tokens(text)
         if len(ids) != 1:
             raise InvalidArgument(f"{text!r} is {len(ids)} tokens, expected one")
         return ids[0]
 
     def to_single_str_token(self, token: int) -> str:
-        return self.to_str_tokens([int(token)])[0]
+        return self._pieces(_inputs.token_array([int(token)]))[0]
 
     def get_token_position(self, token: Union[str, int], text: Input,
                            mode: str = "first") -> int:
@@ -224,8 +258,11 @@ class Model(Hooked, Reader):
             raise InvalidArgument(f"the token {token!r} does not occur in the text")
         return int(found[0 if mode == "first" else -1])
 
-    def _tokens(self, value: Input, prepend_bos: Optional[bool] = None):
-        """(B, T), or a list of (T,) of different lengths."""
+    def _tokens(self, value: Optional[Input], prepend_bos: Optional[bool] = None):
+        """(B, T), or a list of (T,) of different lengths, of a model of one stack."""
+        self._refuse_translator("one text")
+        if value is None:
+            raise InvalidArgument("there is no text, expected one")
         if isinstance(value, str):
             return self.to_tokens(value, prepend_bos)
         if isinstance(value, (list, tuple)) and value and isinstance(value[0], str):
@@ -237,9 +274,50 @@ class Model(Hooked, Reader):
         array = _inputs.token_array(value)
         return array[None] if array.ndim == 1 else array
 
+    def _pair(self, source, target) -> Pair:
+        read = self._source_ids(source)
+        if target is None:
+            greedy = Hypothesis(*self._handle.translate_greedily(read, 0, [])[0])
+            target = greedy.tokens[:-1] if greedy.finished else greedy.tokens
+        return Pair(read, self._target_ids(target))
+
+    def _read(self, input=None, source=None, target=None, prepend_bos=None, token_types=None):
+        """What a pass reads, or a list of it where there are several."""
+        if not self.is_translator:
+            self._refuse_pair(source, target)
+            tokens = self._tokens(input, prepend_bos)
+            types = self._types(token_types, tokens)
+            if not isinstance(tokens, list):
+                return OneText(tokens, types)
+            return [OneText(row[None], types) for row in tokens]
+        if (input is None) == (source is None):
+            raise InvalidArgument(f"give the source of '{self.name}', a translator, once, as source=")
+        if prepend_bos is not None or token_types is not None:
+            raise InvalidArgument("prepend_bos and token_types are of models of one stack")
+        source = input if source is None else source
+        if not isinstance(source, (list, tuple)) or not source or not isinstance(source[0], str):
+            return self._pair(source, target)
+        targets = [None] * len(source) if target is None else target
+        if isinstance(targets, str) or len(targets) != len(source):
+            raise InvalidArgument(f"there are {len(source)} sources, expected as many targets")
+        return [self._pair(*each) for each in zip(source, targets)]
+
+    def _read_one(self, input=None, source=None, target=None):
+        """Of one text: (T), or a source (M) and a target (T)."""
+        read = self._read(input, source, target)
+        if isinstance(read, Pair):
+            return read.of_pass
+        if isinstance(read, list):
+            raise InvalidArgument(f"there are {len(read)} texts, expected one")
+        return (self._one(read.tokens),)
+
     def _text_ids(self, text):
-        """A text as interventions take it: no source, and its ids."""
-        return [], self._one(self._tokens(text)).tolist()
+        """Source and target ids of a text, as interventions take it: of a translator, a source or
+        (source, target)."""
+        if not self.is_translator:
+            return [], self._one(self._tokens(text)).tolist()
+        pair = self._pair(*text) if isinstance(text, tuple) else self._pair(text, None)
+        return pair.source.tolist(), pair.target.tolist()
 
     @staticmethod
     def _one(tokens) -> np.ndarray:
@@ -251,45 +329,45 @@ class Model(Hooked, Reader):
     # Passes
 
     @_inputs.naming_arguments
-    def __call__(self, input: Input, return_type: Optional[str] = "logits",
+    def __call__(self, input: Optional[Input] = None, return_type: Optional[str] = "logits",
                  loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
-                 token_types: Optional[Input] = None):
-        """Logits (B, T, V); with ``return_type`` "loss" the mean next-token loss in nats, with
-        "both" the two, with None nothing.
+                 token_types: Optional[Input] = None, *, source=None, target=None):
+        """Logits (B, T, V) of the token after each; with ``return_type`` "loss" the mean next-token
+        loss in nats (of a target, its end too), with "both" the two, with None nothing.
 
         Texts of different lengths give a list of (1, T, V). ``token_types``: of an encoder that
         joins two texts, which of them each token is of, in the shape of the tokens [all 0].
         """
         return self.run_with_hooks(input, (), return_type=return_type,
                                    loss_per_token=loss_per_token, prepend_bos=prepend_bos,
-                                   token_types=token_types)
+                                   token_types=token_types, source=source, target=target)
 
     forward = __call__
 
     @_inputs.naming_arguments
-    def run_with_hooks(self, input: Input, fwd_hooks: Hooks = (), bwd_hooks: Hooks = (),
-                       return_type: Optional[str] = "logits", loss_per_token: bool = False,
-                       prepend_bos: Optional[bool] = None, target=None,
-                       token_types: Optional[Input] = None):
+    def run_with_hooks(self, input: Optional[Input] = None, fwd_hooks: Hooks = (),
+                       bwd_hooks: Hooks = (), return_type: Optional[str] = "logits",
+                       loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
+                       logit_target=None, token_types: Optional[Input] = None, *, source=None,
+                       target=None):
         """Runs the model with functions at its points.
 
         ``fwd_hooks``: pairs of a name (or a function of names that says whether) and a function
         of ``(values, hook)``. It may change the values in place or return others; what it keeps
         stays as it was left. Points are listed in ``hook_names``; shapes are (B, T, …), of scores
-        and patterns (B, H, T, S).
+        and patterns (B, H, T, S). Points of a translator have short names such as "cross.pattern1".
         ``bwd_hooks``: the same with the gradient at their points, of the mean next-token loss, or
-        of ``target``, a list of (position, token id, weight) of logits. What they leave is what
-        backward goes on with; gradients of norms, scores, patterns, embeddings and of the inputs
-        and results of heads can only be read.
+        of ``logit_target``, a list of (position, token id, weight) of logits. What they leave is
+        what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
+        inputs and results of heads can only be read.
         """
         forward = self._forward(fwd_hooks)
         backward = resolved(self, bwd_hooks, call_with_gradient)
-        tokens = self._tokens(input, prepend_bos)
-        types = self._types(token_types, tokens)
-        if not isinstance(tokens, list):
-            return self._run(tokens, types, forward, backward, return_type, loss_per_token, target)
-        return [self._run(row[None], types, forward, backward, return_type, loss_per_token, target)
-                for row in tokens]
+        read = self._read(input, source, target, prepend_bos, token_types)
+        if not isinstance(read, list):
+            return self._run(read, forward, backward, return_type, loss_per_token, logit_target)
+        return [self._run(each, forward, backward, return_type, loss_per_token, logit_target)
+                for each in read]
 
     @staticmethod
     def _types(token_types, tokens) -> np.ndarray:
@@ -306,67 +384,71 @@ class Model(Hooked, Reader):
                                   f"tokens, {tokens.shape}")
         return types
 
-    def _run(self, tokens, types, forward, backward, return_type, loss_per_token, target):
+    def _run(self, read, forward, backward, return_type, loss_per_token, logit_target):
         if wanted_return(return_type) == "loss" and not backward:
-            return self._loss(self._handle.losses(tokens, forward), loss_per_token)
-        logits = self._handle.run(tokens, types, forward, backward,
-                                  _inputs.gradient_target(target))
+            return self._loss(self._handle.losses(*read.of_pass, forward), loss_per_token)
+        logits = self._handle.run(*read.of_pass, forward, backward,
+                                  _inputs.gradient_target(logit_target))
         if return_type is None:
             return None
         if return_type == "logits":
             return logits
-        losses = self._loss(_heed.losses_of(logits, tokens), loss_per_token)
+        losses = self._loss(read.losses_of(self._handle, logits), loss_per_token)
         return losses if return_type == "loss" else (logits, losses)
 
     @staticmethod
     def _loss(losses, per_token):
         return losses if per_token else float(np.mean(losses, dtype=np.float64))
 
-    def loss(self, input: Input, per_token: bool = False, prepend_bos: Optional[bool] = None):
+    def loss(self, input: Optional[Input] = None, per_token: bool = False,
+             prepend_bos: Optional[bool] = None, *, source=None, target=None):
         """The mean next-token loss in nats; with ``per_token``, (B, T − 1) of every token but the
-        first. Logits of a whole text are never in memory."""
-        return self(input, "loss", per_token, prepend_bos)
+        first, of a target (1, T) with its end. Logits of a whole text are never in memory."""
+        return self(input, "loss", per_token, prepend_bos, source=source, target=target)
 
     @_inputs.naming_arguments
-    def run_with_cache(self, input: Input,
+    def run_with_cache(self, input: Optional[Input] = None,
                        names_filter: Union[None, str, Sequence[str], Callable[[str], bool]] = None,
                        return_type: Optional[str] = "logits", remove_batch_dim: bool = False,
                        incl_bwd: bool = False, fwd_hooks: Hooks = (),
-                       prepend_bos: Optional[bool] = None, target=None, bwd_hooks: Hooks = (),
-                       token_types: Optional[Input] = None):
-        """(logits, :class:`ActivationCache`) of a pass.
+                       prepend_bos: Optional[bool] = None, logit_target=None,
+                       bwd_hooks: Hooks = (), token_types: Optional[Input] = None, *, source=None,
+                       target=None):
+        """(logits, :class:`ActivationCache`) of a pass; of a translator, with a
+        :class:`PairActivationCache`.
 
         Without ``names_filter`` everything is kept where the pass wrote it, and what follows from
         it (scores, patterns, norms, neurons after the activation) is computed when it is read.
-        With names, globs ("blocks.*.attn.hook_q"), short names ("pattern", "resid_post3") or a
-        function of names, only copies of those points are.
+        With names, globs ("blocks.*.attn.hook_q"), short names ("pattern", "resid_post3",
+        "cross.pattern") or a function of names, only copies of those points are.
         ``incl_bwd``: also their gradients, as ``name + "_grad"``, of the mean next-token loss or
-        of ``target``: a list of (position, token id, weight) of logits. For one text.
+        of ``logit_target``: a list of (position, token id, weight) of logits. For one text.
 
         Texts of different lengths give a list of what is returned, and a list of caches.
         """
-        tokens = self._tokens(input, prepend_bos)
-        if isinstance(tokens, list):
-            each = [self.run_with_cache(row, names_filter, return_type, remove_batch_dim, incl_bwd,
-                                        fwd_hooks, target=target, bwd_hooks=bwd_hooks,
-                                        token_types=self._types(token_types, tokens))
-                    for row in tokens]
-            return [found for found, _ in each], [cache for _, cache in each]
-        options = self._options(fwd_hooks, bwd_hooks, target)
+        read = self._read(input, source, target, prepend_bos, token_types)
+        options = self._options(fwd_hooks, bwd_hooks, logit_target)
         points = self._points(names_filter, incl_bwd)
-        wants_logits = wanted_return(return_type) is not None
-        recorded = _heed.record(self._handle, tokens, self._types(token_types, tokens), points,
-                                wants_logits, options)
-        cache = ActivationCache(recorded, self)
+        wanted_return(return_type)
+        if not isinstance(read, list):
+            return self._recorded(read, points, return_type, remove_batch_dim, options)
+        each = [self._recorded(one, points, return_type, remove_batch_dim, options) for one in read]
+        return [found for found, _ in each], [cache for _, cache in each]
+
+    def _recorded(self, read, points, return_type, remove_batch_dim, options):
+        recorded = read.record(self._handle, *read.of_pass, points, return_type is not None, options)
+        cache = (PairActivationCache if self.is_translator else ActivationCache)(recorded, self)
         if remove_batch_dim:
             cache = cache.remove_batch_dim()
-        if not wants_logits:
+        if return_type is None:
             return None, cache
         logits = recorded.logits
         if return_type == "logits":
             return logits, cache
-        loss = float(np.mean(_heed.losses_of(logits, tokens), dtype=np.float64))
+        loss = self._loss(read.losses_of(self._handle, logits), False)
         return (loss if return_type == "loss" else (logits, loss)), cache
+
+    # Writing
 
     @_inputs.naming_arguments
     def generate(self, prompt: Input, max_new_tokens: int = 128, *, stop: Sequence[str] = (),
@@ -381,8 +463,10 @@ class Model(Hooked, Reader):
         Sampling options are those of `heed generate`: ``temperature`` 0 is greedy, the same ``seed``
         gives the same text. ``stop`` are texts that end it. Hooks see the prompt's pass, then one
         position in each step (``hook.first_position`` tells which). Several prompts give a list of
-        generations, each with the tokens that it has alone.
+        generations, each with the tokens that it has alone. A translator writes by
+        :meth:`translate`.
         """
+        self._refuse_translator("generate(), which continues a prompt; translate() writes a target")
         hooks = self._forward(fwd_hooks)
         stop = [stop] if isinstance(stop, str) else list(stop)
         each = [Generation(self._handle.generate(row, max_new_tokens, sampling, stop,
@@ -390,10 +474,51 @@ class Model(Hooked, Reader):
                 for row in self._tokens(prompt, prepend_bos)]
         return each if len(each) != 1 else each[0]
 
+    @_inputs.naming_arguments
+    def translate(self, source: Union[str, Sequence[str]], beams: int = 5,
+                  length_penalty: float = 1.0, n_best: int = 1, max_length: int = 0,
+                  alignment: bool = False,
+                  fwd_hooks: Hooks = ()) -> Union[Translation, List[Translation]]:
+        """Translates one text, or several together, of a translator.
+
+        ``n_best``: hypotheses of each text, at most ``beams``. ``max_length``: tokens of a
+        translation [three for each of the source, and 16]. ``alignment``: also the cross-attention.
+
+        Hooks need ``beams=1``, the most likely token each time: they see the source once, then
+        one position of the target in each step (``hook.first_position`` tells which).
+        """
+        if not self.is_translator:
+            raise Unsupported(f"'{self.name}' has one stack: generate() continues its prompts, and "
+                              "translate() is of a translator")
+        texts = [source] if isinstance(source, str) else list(source)
+        hooks = self._forward(fwd_hooks)
+        if hooks:
+            if beams != 1 or n_best != 1 or alignment:
+                raise InvalidArgument(f"hooks see one hypothesis: beams is {beams}, expected 1, "
+                                      "with neither n_best nor alignment")
+            found = [self._greedy(one, hooks, max_length) for one in texts]
+        else:
+            found = self._handle.translate(texts, beams, length_penalty, n_best, max_length,
+                                           alignment)
+        each = [Translation(read, [Hypothesis(*one) for one in hypotheses], attention)
+                for read, hypotheses, attention in found]
+        return each[0] if isinstance(source, str) else each
+
+    def _greedy(self, text, hooks, max_length):
+        source = self._source_ids(text)
+        max_length = max_length or 3 * len(source) + 16
+        return source.tolist(), self._handle.translate_greedily(source, max_length, hooks), None
+
+    def cross_attention(self, source, target) -> np.ndarray:
+        """(L, H, T, S) of any pair of tokens of a translator."""
+        return self._handle.cross_attention(_inputs.token_array(source).reshape(-1),
+                                            _inputs.token_array(target).reshape(-1))
+
     # Weights
 
     @property
     def weight_names(self) -> List[str]:
+        self._refuse_translator("names of weights")
         return self._handle.weight_names()
 
     def weight(self, name: str) -> np.ndarray:
@@ -401,6 +526,7 @@ class Model(Hooked, Reader):
 
         Writable where passes read it (f32, not packed): a change then takes effect at once.
         """
+        self._refuse_translator("views of weights")
         return self._handle.weight(name)
 
     _weight = weight

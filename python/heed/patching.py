@@ -60,8 +60,8 @@ def _token(model, token, what):
 def sweep(model, clean, corrupted, grid: str = "resid_pre",
           answer: Union[None, str, int] = None, wrong: Union[None, str, int] = None,
           metric: str = "logit_difference", method: str = "exact", layer: int = -1, head: int = -1,
-          results: str = "", progress: Optional[Callable[[int, int], Optional[bool]]] = None
-          ) -> Sweep:
+          results: str = "", progress: Optional[Callable[[int, int], Optional[bool]]] = None,
+          *, target=None, site: str = "encoder") -> Sweep:
     """Patches activations of the clean prompt into the corrupted one, cell by cell.
 
     ``grid``: what a cell replaces; see :func:`grid_names`. ``answer``, ``wrong``: texts of one
@@ -70,35 +70,61 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
     first-order estimate of all cells from one backward pass. ``layer``, ``head``: of edge grids.
     ``results``: a file that finished cells are kept in and resumed from. ``progress``: called with
     (cells done, cells); returning False stops.
+
+    Of a translator, ``clean`` and ``corrupted`` are sources, with one ``target``, or pairs (source,
+    target), and the cells are of a ``site``: "encoder", "decoder" or "cross". The metric is of the
+    token after the target.
     """
     if not isinstance(metric, str):
         raise InvalidArgument(f"metric is {metric!r}, expected 'logit_difference', 'probability' or "
                               "'kl': generic_activation_patch() takes functions of logits")
-    clean, corrupted = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
     options = {"grid": grid, "metric": metric, "method": method, "layer": layer, "head": head,
                "answer": _token(model, answer, "answer"), "wrong": _token(model, wrong, "wrong"),
                "results": str(results)}
+    if model.is_translator:
+        pairs = [_pair(model, prompt, target) for prompt in (clean, corrupted)]
+        values, of_clean, of_corrupted, _ = _heed.pair_patch_sweep(
+            model._hooked, *pairs, {**options, "site": site}, progress)
+        return Sweep(grid, values, of_clean, of_corrupted,
+                     *_labels_of_pair(model, values.shape, pairs[1], grid, site))
+    model._refuse_pair(None, target)
+    clean, corrupted = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
     values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._hooked, clean, corrupted, options,
                                                           progress)
-    rows, columns = _labels(model, values.shape, corrupted, grid)
-    return Sweep(grid, values, of_clean, of_corrupted, rows, columns)
+    heads = _heed.patch_head_names(model._handle, grid)
+    pieces = model._pieces(corrupted)
+    return Sweep(grid, values, of_clean, of_corrupted,
+                 *_labels(values.shape, heads, (pieces, pieces), grid))
 
 
-def _labels(model, shape, tokens, grid):
-    pieces = [f"{t} {piece}" for t, piece in enumerate(_pieces(model, tokens))]
+def _pair(model, prompt, target):
+    """The ids of a source and of a target."""
+    if (target is None) != isinstance(prompt, tuple):
+        raise InvalidArgument("a prompt of a translator is a pair (source, target), or a source "
+                              "beside target=")
+    return model._pair(*(prompt if target is None else (prompt, target))).of_pass
+
+
+def _labels_of_pair(model, shape, pair, grid, site):
+    source = model.to_str_tokens(source=pair[0])
+    target = model.to_str_tokens(target=pair[1])
+    heads = _heed.pair_patch_head_names(model._handle, grid, site)
+    axes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
+    return _labels(shape, heads, axes[site], grid)
+
+
+def _labels(shape, heads, axes, grid):
+    """Of rows and columns; ``axes``: the tokens of queries and of keys."""
+    queries, keys = [[f"{t} {piece}" for t, piece in enumerate(axis)] for axis in axes]
     if grid.startswith("edge"):
-        return pieces, pieces
+        return queries, keys
     layers = [f"L{layer}" for layer in range(shape[0])]
+    pieces = keys if grid.startswith(("attn_head_k", "attn_head_v")) else queries
     if not grid.startswith("attn_head"):
         return layers, pieces
-    heads = _heed.patch_head_names(model._handle, grid)
     if not grid.endswith("_by_pos"):
         return layers, heads
     return layers, [f"{head} {piece}" for head in heads for piece in pieces]
-
-
-def _pieces(model, tokens):
-    return [piece.decode("utf-8", "replace") for piece in model._handle.token_texts(tokens)]
 
 
 def _named(grid, doc):
@@ -230,6 +256,7 @@ def path_patch(model, clean, corrupted, senders: Sequence[Tuple], receivers, met
     """
     if not callable(metric):
         raise InvalidArgument(f"metric is {metric!r}, expected a function of logits (1, T, V)")
+    model._refuse_translator("path patching")
     heads, feed_forward = _senders(model, senders)
     wanted = {} if isinstance(receivers, str) and receivers == "logits" else _receivers(model,
                                                                                       receivers)

@@ -131,6 +131,7 @@ def evaluate(model: Model, text: Union[str, np.ndarray, Sequence[int]] = "", fil
 
     ``window``: tokens of a pass [the context]; ``stride``: between windows [window].
     """
+    model._refuse_translator("evaluations of a text")
     if file:
         found = _heed.evaluate_file(model._hooked, str(file), window, stride, batch)
     elif isinstance(text, str):

@@ -43,9 +43,10 @@ Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens, const 
 }
 
 // The same over a source and what the decoder reads.
-Recorded record_pair(std::shared_ptr<Translator> translator, const TokenArray& source,
+Recorded record_pair(const TranslatorHandle& handle, const TokenArray& source,
                      const TokenArray& target, const std::vector<std::string>& points, bool logits,
                      const py::dict& options) {
+  auto translator = handle.get();
   const HooksAndTarget looks = looks_of(options);
   const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
   Activations found = unlocked([&] {

@@ -121,13 +121,6 @@ SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target) {
           .target = {target.data(), static_cast<std::size_t>(target.size())}};
 }
 
-std::shared_ptr<const Model> ModelHandle::get() const {
-  if (model_ == nullptr) {
-    throw Error(ErrorCode::invalid_argument, "the model is closed: load it again");
-  }
-  return model_;
-}
-
 void SignalPoll::operator()() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return;

@@ -21,6 +21,7 @@
 #include "heed/intervention.h"
 #include "heed/pair_activations.h"
 #include "heed/reading.h"
+#include "heed/translate.h"
 
 namespace heed::python {
 
@@ -53,19 +54,33 @@ TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types);
 std::vector<std::int32_t> vector_of(const TokenArray& tokens);
 SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target);
 
-// A model that Python may close; what runs or is viewed keeps it alive.
-class ModelHandle {
+// A Model or a Translator that Python may close; what runs or is viewed keeps it alive.
+template <class T>
+class Handle {
  public:
-  explicit ModelHandle(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
+  explicit Handle(T model) : model_(std::make_shared<const T>(std::move(model))) {}
 
   // Throws Error{invalid_argument} once it is closed.
-  std::shared_ptr<const Model> get() const;
+  std::shared_ptr<const T> get() const {
+    if (model_ == nullptr) {
+      throw Error(ErrorCode::invalid_argument, "the model is closed: load it again");
+    }
+    return model_;
+  }
   void close() { model_.reset(); }
   bool closed() const { return model_ == nullptr; }
 
  private:
-  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const T> model_;
 };
+using ModelHandle = Handle<Model>;
+using TranslatorHandle = Handle<Translator>;
+
+// As Python's Config reads them.
+py::dict dimensions_of(const ModelArchitecture& known);
+// In the types that heed has, of the names that Python gives them.
+LoadOptions load_options(const std::string& weights, const std::string& cache);
+std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts);
 
 // Handles signals, some twenty times a second: throws the exception that a handler raised, such as
 // KeyboardInterrupt. Call it without the interpreter's lock.

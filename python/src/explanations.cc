@@ -112,9 +112,9 @@ py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
   return statistics_of(unlocked([&] { return model->heads(all); }));
 }
 
-py::dict pair_head_statistics(const std::shared_ptr<Translator>& translator,
-                              const TokenArray& source, const TokenArray& target,
-                              const std::string& kind) {
+py::dict pair_head_statistics(const TranslatorHandle& handle, const TokenArray& source,
+                              const TokenArray& target, const std::string& kind) {
+  const auto translator = handle.get();
   const SourceAndTarget pair = pair_of(source, target);
   return statistics_of(unlocked([&] { return heads(*translator, pair, kind); }));
 }
@@ -178,12 +178,12 @@ void bind_lenses(py::module_& module) {
                const std::vector<std::int32_t> all = vector_of(tokens);
                return lens_arrays(unlocked([&] { return logit_lens(*model, all, top); }));
              });
-  module.def("pair_logit_lens",
-             [](const std::shared_ptr<Translator>& translator, const TokenArray& source,
-                const TokenArray& target, std::int64_t top) {
-               const SourceAndTarget pair = pair_of(source, target);
-               return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
-             });
+  module.def("pair_logit_lens", [](const TranslatorHandle& handle, const TokenArray& source,
+                                   const TokenArray& target, std::int64_t top) {
+    const auto translator = handle.get();
+    const SourceAndTarget pair = pair_of(source, target);
+    return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
+  });
   module.def("attribute_logit", [](const ModelHandle& handle, const TokenArray& tokens,
                                    std::int32_t token, std::optional<std::int32_t> against,
                                    std::int64_t position, const std::string& unit) {
@@ -247,33 +247,24 @@ PatchMetric metric_of(const std::string& kind, std::int32_t answer, std::int32_t
   return metric;
 }
 
-struct SweepOptions {
-  std::string grid;
-  std::string metric;
-  std::int32_t answer;
-  std::int32_t wrong;
-  std::string method;
-  std::int64_t layer;
-  std::int64_t head;
-  std::string results;
-};
-
-// (values (rows, columns), clean, corrupted, resumed cells)
-py::tuple sweep(const ModelHandle& handle, const TokenArray& clean, const TokenArray& corrupted,
-                const SweepOptions& options, const py::object& progress) {
-  if (options.method != "exact" && options.method != "attribution") {
+// (values (rows, columns), clean, corrupted, resumed cells); `texts` are the clean and the
+// corrupted one, each with its source where the model is a translator.
+template <class T>
+py::tuple sweep(const Handle<T>& handle, PatchRequest request, const py::dict& options,
+                const py::object& progress) {
+  const auto text = [&](const char* name) { return options[name].cast<std::string>(); };
+  const auto token = [&](const char* name) { return options[name].cast<std::int32_t>(); };
+  const std::string method = text("method");
+  if (method != "exact" && method != "attribution") {
     throw Error(ErrorCode::invalid_argument,
-                "method is '" + options.method + "', expected exact or attribution");
+                "method is '" + method + "', expected exact or attribution");
   }
-  PatchRequest request{
-      .clean = vector_of(clean),
-      .corrupted = vector_of(corrupted),
-      .grid = patch_grid_from_name(options.grid),
-      .metric = metric_of(options.metric, options.answer, options.wrong),
-      .method = options.method == "exact" ? PatchMethod::exact : PatchMethod::attribution,
-      .layer = options.layer,
-      .head = options.head,
-      .results = options.results};
+  request.grid = patch_grid_from_name(text("grid"));
+  request.metric = metric_of(text("metric"), token("answer"), token("wrong"));
+  request.method = method == "exact" ? PatchMethod::exact : PatchMethod::attribution;
+  request.layer = options["layer"].cast<std::int64_t>();
+  request.head = options["head"].cast<std::int64_t>();
+  request.results = text("results");
   request.progress = [poll = SignalPoll{}, &progress](std::int64_t done,
                                                       std::int64_t cells) mutable {
     poll();
@@ -293,21 +284,28 @@ void bind_patches(py::module_& module) {
   module.def("patch_head_names", [](const ModelHandle& handle, const std::string& grid) {
     return patch_head_names(*handle.get(), patch_grid_from_name(grid));
   });
-  module.def("patch_sweep", [](const ModelHandle& handle, const TokenArray& clean,
-                               const TokenArray& corrupted, const py::dict& options,
-                               const py::object& progress) {
-    const auto text = [&](const char* name) { return options[name].cast<std::string>(); };
-    return sweep(handle, clean, corrupted,
-                 {.grid = text("grid"),
-                  .metric = text("metric"),
-                  .answer = options["answer"].cast<std::int32_t>(),
-                  .wrong = options["wrong"].cast<std::int32_t>(),
-                  .method = text("method"),
-                  .layer = options["layer"].cast<std::int64_t>(),
-                  .head = options["head"].cast<std::int64_t>(),
-                  .results = text("results")},
-                 progress);
-  });
+  module.def("pair_patch_head_names",
+             [](const TranslatorHandle& handle, const std::string& grid, const std::string& site) {
+               return patch_head_names(*handle.get(), patch_grid_from_name(grid), site);
+             });
+  module.def("patch_sweep",
+             [](const ModelHandle& handle, const TokenArray& clean, const TokenArray& corrupted,
+                const py::dict& options, const py::object& progress) {
+               return sweep(handle, {.clean = vector_of(clean), .corrupted = vector_of(corrupted)},
+                            options, progress);
+             });
+  module.def("pair_patch_sweep",
+             [](const TranslatorHandle& handle, const std::pair<TokenArray, TokenArray>& clean,
+                const std::pair<TokenArray, TokenArray>& corrupted, const py::dict& options,
+                const py::object& progress) {
+               return sweep(handle,
+                            {.clean = vector_of(clean.second),
+                             .corrupted = vector_of(corrupted.second),
+                             .clean_source = vector_of(clean.first),
+                             .corrupted_source = vector_of(corrupted.first),
+                             .site = options["site"].cast<std::string>()},
+                            options, progress);
+             });
 }
 
 }  // namespace

@@ -9,55 +9,6 @@
 namespace heed::python {
 namespace {
 
-LoadOptions load_options(const std::string& weights, const std::string& cache, bool pack) {
-  const auto weight_type = [&]() -> WeightType {
-    if (weights.empty()) return WeightType::as_stored;
-    if (weights == "f32") return WeightType::f32;
-    if (weights == "bf16") return WeightType::bf16;
-    if (weights == "int8") return WeightType::int8;
-    if (weights == "int4") return WeightType::int4;
-    throw Error(ErrorCode::invalid_argument,
-                "there is no dtype '" + weights + "': expected f32, bf16, int8 or int4");
-  };
-  const auto cache_type = [&]() -> KeyValueType {
-    if (cache == "f32") return KeyValueType::f32;
-    if (cache == "bf16") return KeyValueType::bf16;
-    if (cache == "int8") return KeyValueType::int8;
-    throw Error(ErrorCode::invalid_argument,
-                "there is no cache_dtype '" + cache + "': expected f32, bf16 or int8");
-  };
-  return {.weights = weight_type(), .cache = cache_type(), .pack = pack};
-}
-
-py::dict dimensions(const ModelHandle& handle) {
-  const ModelArchitecture known = handle.get()->architecture();
-  py::dict all;
-  all["vocabulary"] = known.vocabulary;
-  all["context"] = known.context;
-  all["channels"] = known.channels;
-  all["layers"] = known.layers;
-  all["heads"] = known.query_heads;
-  all["key_value_heads"] = known.key_value_heads;
-  all["head_size"] = known.head_size;
-  all["feed_forward"] = known.feed_forward;
-  all["parameters"] = known.parameters;
-  all["positions"] = known.positions;
-  all["rotary_base"] = known.rotary_base;
-  all["rotary_channels"] = known.rotary_channels;
-  all["windows"] = known.windows;
-  all["query_key_norm"] = known.query_key_norm;
-  all["norm"] = known.norm;
-  all["norm_placement"] = known.norm_placement;
-  all["norm_epsilon"] = known.norm_epsilon;
-  all["parallel"] = known.parallel;
-  all["activation"] = known.activation;
-  all["gated"] = known.gated;
-  all["biases"] = known.biases;
-  all["tied_unembedding"] = known.tied_unembedding;
-  all["dtype"] = known.weights;
-  return all;
-}
-
 // A list of (name, default).
 py::list sampling_defaults() {
   py::list defaults;
@@ -145,11 +96,59 @@ py::list predict(const ModelHandle& handle, const TokenArray& tokens, std::size_
   return found;
 }
 
+}  // namespace
+
+py::dict dimensions_of(const ModelArchitecture& known) {
+  py::dict all;
+  all["vocabulary"] = known.vocabulary;
+  all["context"] = known.context;
+  all["channels"] = known.channels;
+  all["layers"] = known.layers;
+  all["heads"] = known.query_heads;
+  all["key_value_heads"] = known.key_value_heads;
+  all["head_size"] = known.head_size;
+  all["feed_forward"] = known.feed_forward;
+  all["parameters"] = known.parameters;
+  all["positions"] = known.positions;
+  all["rotary_base"] = known.rotary_base;
+  all["rotary_channels"] = known.rotary_channels;
+  all["windows"] = known.windows;
+  all["query_key_norm"] = known.query_key_norm;
+  all["norm"] = known.norm;
+  all["norm_placement"] = known.norm_placement;
+  all["norm_epsilon"] = known.norm_epsilon;
+  all["parallel"] = known.parallel;
+  all["activation"] = known.activation;
+  all["gated"] = known.gated;
+  all["biases"] = known.biases;
+  all["tied_unembedding"] = known.tied_unembedding;
+  all["dtype"] = known.weights;
+  return all;
+}
+
+LoadOptions load_options(const std::string& weights, const std::string& cache) {
+  const auto weight_type = [&]() -> WeightType {
+    if (weights.empty()) return WeightType::as_stored;
+    if (weights == "f32") return WeightType::f32;
+    if (weights == "bf16") return WeightType::bf16;
+    if (weights == "int8") return WeightType::int8;
+    if (weights == "int4") return WeightType::int4;
+    throw Error(ErrorCode::invalid_argument,
+                "there is no dtype '" + weights + "': expected f32, bf16, int8 or int4");
+  };
+  const auto cache_type = [&]() -> KeyValueType {
+    if (cache == "f32") return KeyValueType::f32;
+    if (cache == "bf16") return KeyValueType::bf16;
+    if (cache == "int8") return KeyValueType::int8;
+    throw Error(ErrorCode::invalid_argument,
+                "there is no cache_dtype '" + cache + "': expected f32, bf16 or int8");
+  };
+  return {.weights = weight_type(), .cache = cache_type()};
+}
+
 std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
-
-}  // namespace
 
 void bind_model(py::module_& module) {
   py::class_<Steps>(module, "Steps").def("next", &Steps::next).def("finished", &Steps::finished);
@@ -158,13 +157,16 @@ void bind_model(py::module_& module) {
       .def_static("load",
                   [](const std::string& name, const std::string& weights, const std::string& cache,
                      bool pack) {
-                    const LoadOptions options = load_options(weights, cache, pack);
+                    LoadOptions options = load_options(weights, cache);
+                    options.pack = pack;
                     return ModelHandle(unlocked([&] { return Model::load(name, options); }));
                   })
       .def("close", &ModelHandle::close)
       .def_property_readonly("closed", &ModelHandle::closed)
       .def_property_readonly("name", [](const ModelHandle& handle) { return handle.get()->name(); })
-      .def_property_readonly("dimensions", &dimensions)
+      .def_property_readonly(
+          "dimensions",
+          [](const ModelHandle& handle) { return dimensions_of(handle.get()->architecture()); })
       .def_property_readonly(
           "has_tokenizer", [](const ModelHandle& handle) { return handle.get()->has_tokenizer(); })
       .def_property_readonly(
@@ -207,11 +209,12 @@ void bind_model(py::module_& module) {
                  unlocked([&] { return run(*model, batch_of(tokens, types), options); }));
            })
       .def("losses",
-           [](const ModelHandle& handle, const TokenArray& tokens, const PythonHooks& hooks) {
+           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
+              const PythonHooks& hooks) {
              const auto model = handle.get();
              const RunOptions options = run_options(hooks);
-             return array_of(
-                 unlocked([&] { return next_token_losses(*model, batch_of(tokens), options); }));
+             return array_of(unlocked(
+                 [&] { return next_token_losses(*model, batch_of(tokens, types), options); }));
            })
       .def("embeddings",
            [](const ModelHandle& handle, const TokenArray& tokens) {

@@ -15,17 +15,18 @@ py::list hypotheses_of(const std::vector<Translator::Hypothesis>& hypotheses) {
 }
 
 // [(source tokens, hypotheses, cross-attention or None)]
-py::list translate(const Translator& translator, const std::vector<std::string>& texts,
-                   std::int64_t beams, double length_penalty, std::int64_t best,
-                   std::int64_t longest, bool alignment) {
+py::list translate(const TranslatorHandle& handle, const std::vector<std::string>& texts,
+                   std::int64_t beams, double length_penalty, std::int64_t n_best,
+                   std::int64_t max_length, bool alignment) {
+  const auto translator = handle.get();
   const TranslateOptions options{
       .beams = beams,
       .length_penalty = length_penalty,
-      .n_best = best,
-      .max_length = longest,
+      .n_best = n_best,
+      .max_length = max_length,
       .alignment = alignment,
       .progress = [poll = SignalPoll{}](std::int64_t, std::int64_t) mutable { poll(); }};
-  const auto found = unlocked([&] { return translator.translate(texts, options); });
+  const auto found = unlocked([&] { return translator->translate(texts, options); });
   py::list all;
   for (const Translator::Translation& one : found) {
     const py::object attention =
@@ -38,81 +39,115 @@ py::list translate(const Translator& translator, const std::vector<std::string>&
 }  // namespace
 
 void bind_translation(py::module_& module) {
-  py::class_<Translator, std::shared_ptr<Translator>>(module, "Translator")
+  module.def("is_translator",
+             [](const std::string& name) { return unlocked([&] { return is_translator(name); }); });
+  py::class_<TranslatorHandle>(module, "Translator")
       .def_static(
           "load",
-          [](const std::string& name) {
-            return unlocked([&] { return std::make_shared<Translator>(Translator::load(name)); });
+          [](const std::string& name, const std::string& weights, const std::string& cache,
+             bool pack) {
+            LoadOptions options = load_options(weights, cache);
+            options.pack = pack;
+            return TranslatorHandle(unlocked([&] { return Translator::load(name, options); }));
           })
+      .def("close", &TranslatorHandle::close)
+      .def_property_readonly("closed", &TranslatorHandle::closed)
+      .def_property_readonly("name",
+                             [](const TranslatorHandle& handle) { return handle.get()->name(); })
+      .def_property_readonly("dimensions",
+                             [](const TranslatorHandle& handle) {
+                               return dimensions_of(handle.get()->architecture("decoder"));
+                             })
+      .def_property_readonly("encoder_dimensions",
+                             [](const TranslatorHandle& handle) {
+                               return dimensions_of(handle.get()->architecture("encoder"));
+                             })
+      .def_property_readonly(
+          "has_tokenizer",
+          [](const TranslatorHandle& handle) { return handle.get()->has_tokenizer(); })
+      .def_property_readonly(
+          "read", [](const TranslatorHandle& handle) { return read_tuple(read_texts(*handle.get())); })
+      .def("unread",
+           [](const TranslatorHandle& handle, const std::string& source) {
+             return unread_tuple(unread_words(*handle.get(), source));
+           })
+      .def("encode", [](const TranslatorHandle& handle,
+                        const std::string& source) { return handle.get()->encode(source); })
+      .def("decode",
+           [](const TranslatorHandle& handle, const TokenArray& tokens) {
+             return handle.get()->decode(vector_of(tokens));
+           })
+      .def("part_tokens", [](const TranslatorHandle& handle,
+                             const std::string& text) { return part_tokens(*handle.get(), text); })
       .def("decoder_tokens",
-           [](const Translator& translator, const std::string& text) {
-             return decoder_tokens(translator, text);
+           [](const TranslatorHandle& handle, const std::string& text) {
+             return decoder_tokens(*handle.get(), text);
            })
       .def("decoder_input",
-           [](const Translator& translator, const TokenArray& tokens) {
-             return decoder_tokens(translator, vector_of(tokens));
+           [](const TranslatorHandle& handle, const TokenArray& tokens) {
+             return decoder_tokens(*handle.get(), vector_of(tokens));
            })
       .def("next_tokens",
-           [](const Translator& translator, const TokenArray& target) {
-             return tokens_after(translator, vector_of(target));
+           [](const TranslatorHandle& handle, const TokenArray& target) {
+             return tokens_after(*handle.get(), vector_of(target));
            })
-      .def("point_names", [](const Translator& translator) { return point_names(translator); })
-      .def("points_named", [](const Translator& translator,
-                              const std::string& name) { return points_named(translator, name); })
+      .def("source_texts",
+           [](const TranslatorHandle& handle, const TokenArray& tokens) {
+             return bytes_of(handle.get()->source_pieces(vector_of(tokens)));
+           })
+      .def("token_texts",
+           [](const TranslatorHandle& handle, const TokenArray& tokens) {
+             return bytes_of(handle.get()->target_pieces(vector_of(tokens)));
+           })
+      .def("point_names", [](const TranslatorHandle& handle) { return point_names(*handle.get()); })
+      .def("points_named",
+           [](const TranslatorHandle& handle, const std::string& name) {
+             return points_named(*handle.get(), name);
+           })
       .def("run",
-           [](const Translator& translator, const TokenArray& source, const TokenArray& target,
+           [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target,
               const PythonHooks& hooks, const PythonHooks& gradient_hooks,
               const TargetLogits& logits) {
+             const auto translator = handle.get();
              const RunOptions options = run_options(hooks, gradient_hooks, logits);
              return array_of(
-                 unlocked([&] { return run(translator, pair_of(source, target), options); }));
+                 unlocked([&] { return run(*translator, pair_of(source, target), options); }));
            })
       .def("losses",
-           [](const Translator& translator, const TokenArray& source, const TokenArray& target,
+           [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target,
               const PythonHooks& hooks) {
+             const auto translator = handle.get();
              const RunOptions options = run_options(hooks);
              return array_of(unlocked(
-                 [&] { return next_token_losses(translator, pair_of(source, target), options); }));
+                 [&] { return next_token_losses(*translator, pair_of(source, target), options); }));
            })
       .def("translate_greedily",
-           [](const Translator& translator, const TokenArray& source, std::int64_t longest,
+           [](const TranslatorHandle& handle, const TokenArray& source, std::int64_t max_length,
               const PythonHooks& hooks) {
+             const auto translator = handle.get();
              const std::vector<std::int32_t> tokens = vector_of(source);
              const RunOptions options = run_options(hooks);
              return hypotheses_of({unlocked(
-                 [&] { return translate_greedily(translator, tokens, longest, options); })});
-           })
-      .def_property_readonly("name", &Translator::name)
-      .def_property_readonly(
-          "read", [](const Translator& translator) { return read_tuple(read_texts(translator)); })
-      .def("unread",
-           [](const Translator& translator, const std::string& source) {
-             return unread_tuple(unread_words(translator, source));
-           })
-      .def("encode", &Translator::encode)
-      .def("decode", [](const Translator& translator,
-                        const TokenArray& tokens) { return translator.decode(vector_of(tokens)); })
-      .def("source_pieces",
-           [](const Translator& translator, const TokenArray& tokens) {
-             return translator.source_pieces(vector_of(tokens));
-           })
-      .def("target_pieces",
-           [](const Translator& translator, const TokenArray& tokens) {
-             return translator.target_pieces(vector_of(tokens));
+                 [&] { return translate_greedily(*translator, tokens, max_length, options); })});
            })
       .def("translate", &translate)
-      // The same translator with edits in all of its passes.
+      // The same translator with hooks, and with edits, in all of its passes.
+      .def("with_hooks",
+           [](const TranslatorHandle& handle, const PythonHooks& hooks) {
+             return TranslatorHandle(with_hooks(*handle.get(), hooks_of(hooks)));
+           })
       .def("with_edits",
-           [](const Translator& translator, const std::vector<py::dict>& edits) {
+           [](const TranslatorHandle& handle, const std::vector<py::dict>& edits) {
+             const auto translator = handle.get();
              const std::vector<Edit> all = edits_of(edits);
-             return unlocked([&]() -> std::shared_ptr<Translator> {
-               return std::make_shared<EditedTranslator>(translator, all);
-             });
+             return TranslatorHandle(
+                 unlocked([&] { return Translator(EditedTranslator(*translator, all)); }));
            })
       .def("cross_attention",
-           [](const Translator& translator, const TokenArray& source, const TokenArray& target) {
+           [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target) {
+             const auto translator = handle.get();
              const std::vector<std::int32_t> from = vector_of(source), to = vector_of(target);
-             return array_of(unlocked([&] { return translator.cross_attention(from, to); }));
+             return array_of(unlocked([&] { return translator->cross_attention(from, to); }));
            });
 }
 

@@ -170,10 +170,10 @@ void print_pair_changes(AttendedPair& pair, const std::string& summary, const Sc
   }
   print(table.text(screen.ink));
   // Changed models may never write an end.
-  const std::int64_t longest = 2 * std::max(pair.pass.positions(), pair.pass.sources()) + 8;
+  const std::int64_t max_length = 2 * std::max(pair.pass.positions(), pair.pass.sources()) + 8;
   const auto translation = [&](Editor* editor) {
     return pair.model.target_text(translate_greedily(*pair.model.model, pair.pass.texts().source,
-                                                     {.longest = longest, .editor = editor})
+                                                     {.max_length = max_length, .editor = editor})
                                       .tokens);
   };
   print("\n");

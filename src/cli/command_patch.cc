@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +18,18 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
+#include "cli/pair_command.h"
 #include "cli/result_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
+#include "engine/load_pair_model.h"
+#include "engine/pair_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed::cli {
 namespace {
@@ -86,6 +91,9 @@ struct PatchOptions {
   std::string grid = "resid_pre";
   std::string method = "exact";
   std::string head;
+  std::string kind;  // of a translator
+  PairOptions pair;
+  std::optional<std::string> corrupted_target;
   std::string out;
   std::int64_t memory_mebibytes = 256;
   bool json = false;
@@ -100,26 +108,77 @@ PatchMetric::Kind metric_kind(const std::string& name) {
   return static_cast<PatchMetric::Kind>(found - names.begin());
 }
 
+// The tokens of the clean text at the two axes of a plane.
+struct AxisTokens {
+  std::vector<std::string> queries;
+  std::vector<std::string> keys;
+};
+
+// A request with what the output says of its model and texts.
+struct PatchedTexts {
+  std::string model;
+  AttentionSpecification attention;
+  PatchRequest request;
+  AxisTokens bytes;
+  OrderedJson document;   // the members that name the texts
+  std::string caption;    // the beginning of a figure's
+  std::string corrupted;  // for people
+};
+
+template <class Encode>
 std::vector<std::int32_t> prompt(const std::string& text, const std::string& tokens,
-                                 const char* name, const LoadedModel& model) {
+                                 const char* name, const Encode& encode) {
   if (text.empty() == tokens.empty()) {
     fail_usage(fmt::format("give the {0} prompt once: as --{0} TEXT or as --{0}-tokens IDS", name));
   }
-  return tokens.empty() ? model.encode(text) : parse_token_ids(tokens);
+  return tokens.empty() ? encode(text) : parse_token_ids(tokens);
 }
 
-std::int32_t answer_token(const LoadedModel& model, const std::string& text, const char* option) {
+template <class Model>
+std::int32_t answer_token(const Model& model, const std::string& text, const char* option) {
   if (text.empty()) fail_usage(fmt::format("this metric needs {}", option));
   return single_token(model, text, option);
 }
 
-PatchRequest make_request(const PatchOptions& options, const LoadedModel& model) {
-  PatchRequest request{
-      .clean = prompt(options.clean, options.clean_tokens, "clean", model),
-      .corrupted = prompt(options.corrupted, options.corrupted_tokens, "corrupted", model),
-      .grid = patch_grid_from_name(options.grid)};
+// The head of an edge grid, of the request's site.
+void set_head(PatchRequest& request, const PatchOptions& options,
+              const Architecture& architecture) {
+  const bool edges = patch_grid_kind(request.grid).is_edge();
+  if (edges == options.head.empty()) {
+    fail_usage(edges ? fmt::format("--grid {} needs a --head, such as L2H3", options.grid)
+                     : fmt::format("--head goes with the grids edge, edge_cut and "
+                                   "edge_cut_renormalised, not with {}",
+                                   options.grid));
+  }
+  if (!edges) return;
+  const std::string site(site_name(patched_site(architecture, request).site));
+  const bool is_prefixed = !architecture.is_encoder_decoder() || options.head.starts_with(site);
+  const auto points =
+      parse_points(architecture, is_prefixed ? options.head : site + "." + options.head);
+  if (points.size() != 1 || points[0].where.heads.size() != 1) {
+    fail_usage(fmt::format("--head '{}' is not a head; write it like L2H3", options.head));
+  }
+  request.layer = points[0].point.layer;
+  request.head = points[0].where.heads[0];
+}
+
+// What a request of any model takes from the options.
+PatchRequest common_request(const PatchOptions& options) {
+  PatchRequest request{.grid = patch_grid_from_name(options.grid)};
   request.metric.kind = metric_kind(options.metric);
   if (options.method == "attribution") request.method = PatchMethod::attribution;
+  if (!options.out.empty() && request.method == PatchMethod::exact) {
+    request.results = options.out + ".cells";
+  }
+  request.memory = options.memory_mebibytes << 20;
+  return request;
+}
+
+PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model) {
+  const auto encode = [&](const std::string& text) { return model.encode(text); };
+  PatchRequest request = common_request(options);
+  request.clean = prompt(options.clean, options.clean_tokens, "clean", encode);
+  request.corrupted = prompt(options.corrupted, options.corrupted_tokens, "corrupted", encode);
   if (request.metric.kind != PatchMetric::Kind::kl) {
     request.metric.answer = answer_token(model, options.answer, "--answer");
   }
@@ -129,52 +188,138 @@ PatchRequest make_request(const PatchOptions& options, const LoadedModel& model)
   if (request.clean == request.corrupted) {
     fail_usage("the clean and the corrupted prompt are the same, token for token");
   }
-  const bool edges = patch_grid_kind(request.grid).is_edge();
-  if (edges == options.head.empty()) {
-    fail_usage(edges ? fmt::format("--grid {} needs a --head, such as L2H3", options.grid)
-                     : fmt::format("--head goes with the grids edge, edge_cut and "
-                                   "edge_cut_renormalised, not with {}",
-                                   options.grid));
-  }
-  if (edges) {
-    const auto points = parse_points(model.gpt.architecture(), options.head);
-    if (points.size() != 1 || points[0].where.heads.size() != 1) {
-      fail_usage(fmt::format("--head '{}' is not a head; write it like L2H3", options.head));
-    }
-    request.layer = points[0].point.layer;
-    request.head = points[0].where.heads[0];
-  }
-  if (!options.out.empty() && request.method == PatchMethod::exact) {
-    request.results = options.out + ".cells";
-  }
-  request.memory = options.memory_mebibytes << 20;
-  return request;
+  set_head(request, options, model.gpt.architecture());
+  const std::vector<std::string> bytes = model.token_bytes(request.clean);
+  return {.model = model.name,
+          .attention = model.gpt.specification().block.attention,
+          .request = request,
+          .bytes = {bytes, bytes},
+          .document = {{"clean_tokens", tokens_json(model, request.clean)},
+                       {"corrupted_tokens", tokens_json(model, request.corrupted)}},
+          .caption = figure_caption(model, request.clean),
+          .corrupted =
+              printable(fmt::format("{}", fmt::join(model.token_bytes(request.corrupted), "")))};
 }
 
-std::vector<std::string> row_names(const PatchResult& result,
-                                   const std::vector<std::string>& tokens) {
+// What both sources begin their translations with, where no target is given.
+void set_targets(PatchRequest& request, const PatchOptions& options, const PairModel& model) {
+  if (options.pair.any()) {
+    request.clean = read_target(options.pair, model);
+    request.corrupted =
+        options.corrupted_target ? model.encode_target(*options.corrupted_target) : request.clean;
+    return;
+  }
+  if (options.corrupted_target) fail_usage("--corrupted-target needs --target");
+  const auto translated = [&](const std::vector<std::int32_t>& source) {
+    return translated_pair(model, source, interrupt_flag()).tokens.target;
+  };
+  const std::vector<std::int32_t> clean = translated(request.clean_source);
+  const std::vector<std::int32_t> corrupted = translated(request.corrupted_source);
+  if (clean == corrupted) {
+    fail_usage(fmt::format("both sources translate to “{}”: give --target",
+                           printable(model.target_text(clean))));
+  }
+  const auto [end, other_end] = std::ranges::mismatch(clean, corrupted);
+  request.clean.assign(clean.begin(), end);
+  request.corrupted = request.clean;
+}
+
+// The likeliest token after a target.
+std::int32_t next_token(const PairModel& model, Texts texts) {
+  const RecordedPass pass(*model.model, std::move(texts), {}, {.keep = Keep::one_block});
+  const std::vector<double> next = pass.next_probabilities(pass.positions() - 1);
+  return static_cast<std::int32_t>(std::ranges::max_element(next) - next.begin());
+}
+
+void set_answers(PatchRequest& request, const PatchOptions& options, const PairModel& model) {
+  if (request.metric.kind == PatchMetric::Kind::kl) return;
+  request.metric.answer = options.answer.empty() ? next_token(model, clean_texts(request))
+                                                 : single_token(model, options.answer, "--answer");
+  if (request.metric.kind != PatchMetric::Kind::logit_difference) return;
+  request.metric.wrong = options.wrong.empty() ? next_token(model, corrupted_texts(request))
+                                               : single_token(model, options.wrong, "--wrong");
+  if (request.metric.answer == request.metric.wrong) {
+    fail_usage(fmt::format("both prompts predict “{}” next: give --answer and --wrong",
+                           printable(model.target_text(std::span(&request.metric.answer, 1)))));
+  }
+}
+
+PatchedTexts patched_texts(const PatchOptions& options, const PairModel& model) {
+  const auto encode = [&](const std::string& text) { return model.encode_source(text); };
+  const Architecture& architecture = model.architecture();
+  PatchRequest request = common_request(options);
+  request.site = options.kind;
+  request.clean_source = prompt(options.clean, options.clean_tokens, "clean", encode);
+  request.corrupted_source =
+      prompt(options.corrupted, options.corrupted_tokens, "corrupted", encode);
+  set_targets(request, options, model);
+  require_texts_fit(architecture, clean_texts(request));
+  require_texts_fit(architecture, corrupted_texts(request));
+  set_answers(request, options, model);
+  if (request.clean_source == request.corrupted_source && request.clean == request.corrupted) {
+    fail_usage("the clean and the corrupted prompt are the same, token for token");
+  }
+  set_head(request, options, architecture);
+  const AttentionSite site = patched_site(architecture, request).site;
+  const std::vector<std::string> source = model.token_bytes(PairSide::source, request.clean_source);
+  const std::vector<std::string> target = model.token_bytes(PairSide::target, request.clean);
+  const auto tokens_of = [&](PairSide side, const std::vector<std::int32_t>& ids) {
+    return pair_tokens_json(model, side, ids);
+  };
+  OrderedJson document{{"site", site_name(site)},
+                       {"clean_tokens", tokens_of(PairSide::source, request.clean_source)},
+                       {"corrupted_tokens", tokens_of(PairSide::source, request.corrupted_source)},
+                       {"clean_target", tokens_of(PairSide::target, request.clean)},
+                       {"corrupted_target", tokens_of(PairSide::target, request.corrupted)}};
+  for (const auto& [name, token] :
+       {std::pair{"answer", request.metric.answer}, std::pair{"wrong", request.metric.wrong}}) {
+    if (token >= 0) document[name] = pair_token_json(model, PairSide::target, token);
+  }
+  const auto text_of = [&](const std::vector<std::int32_t>& ids) {
+    return printable(fmt::format("{}", fmt::join(model.token_bytes(PairSide::source, ids), "")));
+  };
+  const bool of_source = site == encoder_site;
+  return {.model = model.name,
+          .attention = attention_of(architecture, site),
+          .request = request,
+          .bytes = {of_source ? source : target, site == decoder_site ? target : source},
+          .document = std::move(document),
+          .caption = fmt::format("Model {}. Source: “{}”. Target: “{}”.", model.name,
+                                 text_of(request.clean_source),
+                                 printable(model.target_text(request.clean))),
+          .corrupted = text_of(request.corrupted_source)};
+}
+
+AxisTokens visible_tokens(AxisTokens tokens) {
+  for (std::string& token : tokens.queries) token = visible(token);
+  for (std::string& token : tokens.keys) token = visible(token);
+  return tokens;
+}
+
+std::vector<std::string> row_names(const PatchResult& result, const AxisTokens& tokens) {
   std::vector<std::string> names;
   for (std::int64_t row = 0; row < result.rows; ++row) {
     names.push_back(patch_grid_kind(result.grid).is_edge()
-                        ? fmt::format("{} {}", row, tokens[static_cast<std::size_t>(row)])
+                        ? fmt::format("{} {}", row, tokens.queries[static_cast<std::size_t>(row)])
                         : fmt::format("layer {}", row));
   }
   return names;
 }
 
-std::vector<std::string> column_names(const LoadedModel& model, const PatchResult& result,
-                                      const std::vector<std::string>& tokens) {
-  const auto positions = static_cast<std::int64_t>(tokens.size());
+std::vector<std::string> column_names(const PatchedTexts& texts, const PatchResult& result,
+                                      const AxisTokens& tokens) {
   const PatchGridKind& kind = patch_grid_kind(result.grid);
-  const std::vector<std::string> heads = patched_head_names(model.gpt.specification(), kind);
+  const bool is_of_keys =
+      kind.is_edge() || kind.point == PointKind::key || kind.point == PointKind::value;
+  const std::vector<std::string>& of_positions = is_of_keys ? tokens.keys : tokens.queries;
+  const std::vector<std::string> heads = patched_head_names(texts.attention, kind);
   std::vector<std::string> names;
-  for (std::int64_t column = 0; column < result.columns; ++column) {
-    const std::string& token = tokens[static_cast<std::size_t>(column % positions)];
+  for (std::size_t column = 0; column < static_cast<std::size_t>(result.columns); ++column) {
+    const std::string& token = of_positions[column % of_positions.size()];
     if (kind.columns == PatchColumns::heads) {
-      names.push_back(heads[static_cast<std::size_t>(column)]);
+      names.push_back(heads[column]);
     } else if (kind.columns == PatchColumns::heads_by_position) {
-      names.push_back(
-          fmt::format("{} {}", heads[static_cast<std::size_t>(column / positions)], token));
+      names.push_back(fmt::format("{} {}", heads[column / of_positions.size()], token));
     } else {
       names.push_back(token);
     }
@@ -192,14 +337,8 @@ const char* column_axis(PatchGrid grid) {
   return "";
 }
 
-std::string joined(const LoadedModel& model, const std::vector<std::int32_t>& tokens) {
-  std::string text;
-  for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
-  return printable(text);
-}
-
-OrderedJson result_json(const PatchOptions& options, const LoadedModel& model,
-                        const PatchRequest& request, const PatchResult& result) {
+OrderedJson result_json(const PatchOptions& options, const PatchedTexts& texts,
+                        const PatchResult& result) {
   OrderedJson values = OrderedJson::array();
   OrderedJson recovered = OrderedJson::array();
   for (std::int64_t row = 0; row < result.rows; ++row) {
@@ -212,36 +351,40 @@ OrderedJson result_json(const PatchOptions& options, const LoadedModel& model,
     values.push_back(std::move(value_row));
     recovered.push_back(std::move(recovered_row));
   }
-  const std::vector<std::string> tokens = model.token_bytes(request.clean);
-  return {{"model", model.name},
-          {"grid", options.grid},
-          {"metric", options.metric},
-          {"method", options.method},
-          {"clean_tokens", tokens_json(model, request.clean)},
-          {"corrupted_tokens", tokens_json(model, request.corrupted)},
-          {"clean", json_number(result.clean)},
-          {"corrupted", json_number(result.corrupted)},
-          {"rows", row_names(result, tokens)},
-          {"columns", column_names(model, result, tokens)},
-          {"values", std::move(values)},
-          {"recovered", std::move(recovered)},
-          {"resumed_cells", result.resumed_cells}};
+  OrderedJson document{{"model", texts.model},
+                       {"grid", options.grid},
+                       {"metric", options.metric},
+                       {"method", options.method}};
+  document.update(texts.document);
+  document.update({{"clean", json_number(result.clean)},
+                   {"corrupted", json_number(result.corrupted)},
+                   {"rows", row_names(result, texts.bytes)},
+                   {"columns", column_names(texts, result, texts.bytes)},
+                   {"values", std::move(values)},
+                   {"recovered", std::move(recovered)},
+                   {"resumed_cells", result.resumed_cells}});
+  return document;
 }
 
-void print_result(const PatchOptions& options, const LoadedModel& model,
-                  const PatchRequest& request, const PatchResult& result) {
+std::string grid_title(const PatchOptions& options, const PatchedTexts& texts) {
+  return texts.document.contains("site")
+             ? fmt::format("{} of {}", options.grid, texts.document["site"].get<std::string>())
+             : options.grid;
+}
+
+void print_result(const PatchOptions& options, const PatchedTexts& texts,
+                  const PatchResult& result) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
-  std::vector<std::string> tokens = model.token_bytes(request.clean);
-  for (std::string& token : tokens) token = visible(token);
-  print("\n" + ink.title("Patching " + options.grid) +
+  const AxisTokens tokens = visible_tokens(texts.bytes);
+  print("\n" + ink.title("Patching " + grid_title(options, texts)) +
         ink.quiet(fmt::format("  {}: clean {:.4g}, corrupted {:.4g}\n", options.metric,
                               result.clean, result.corrupted)));
   print(ink.quiet(
       fmt::format("  Recovered share of the clean prompt's metric, in %{}.\n\n",
-                  request.method == PatchMethod::exact ? "" : ", estimated from gradients")));
+                  texts.request.method == PatchMethod::exact ? "" : ", estimated from gradients")));
   const auto rows = row_names(result, tokens);
-  const auto columns = column_names(model, result, tokens);
+  const auto columns = column_names(texts, result, tokens);
   print_patch_map(result, rows, columns, terminal);
 
   std::vector<std::pair<std::int64_t, std::int64_t>> cells;
@@ -262,12 +405,12 @@ void print_result(const PatchOptions& options, const LoadedModel& model,
   print("\n" + table.text(ink));
 }
 
-void write_grid(const PatchOptions& options, const LoadedModel& model, const PatchRequest& request,
-                const PatchResult& result) {
+void write_grid(const PatchOptions& options, const PatchedTexts& texts, const PatchResult& result) {
   if (options.out.ends_with(".json")) {
-    const OrderedJson document = result_json(options, model, request, result);
-    return write_text_file(
-        options.out, document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+    return write_text_file(options.out,
+                           result_json(options, texts, result)
+                                   .dump(-1, ' ', false, OrderedJson::error_handler_t::replace) +
+                               "\n");
   }
   Tensor<float> values(Shape{result.rows, result.columns});
   Tensor<float> recovered(values.shape());
@@ -275,25 +418,25 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
     values[i] = static_cast<float>(result.values[static_cast<std::size_t>(i)]);
     recovered[i] = static_cast<float>(result.recovered(i / result.columns, i % result.columns));
   }
-  const std::vector<std::string> labels = axis_labels(model, request.clean);
+  const AxisTokens labels = visible_tokens(texts.bytes);
   const bool edges = patch_grid_kind(result.grid).is_edge();
   write_result(
       options.out,
-      {.text = {.title = "Activation patching: " + options.grid,
-                .caption =
-                    figure_caption(model, request.clean) +
-                    fmt::format(
-                        " Each cell patches one {} of it into the run on “{}”{}. "
-                        "0 is the metric of that run ({} {:.4g}), 1 that of the run "
-                        "on the text above ({:.4g}).",
-                        options.grid, joined(model, request.corrupted),
-                        request.method == PatchMethod::exact ? "" : ", estimated to first order",
-                        options.metric, result.corrupted, result.clean)},
+      {.text = {.title = "Activation patching: " + grid_title(options, texts),
+                .caption = texts.caption +
+                           fmt::format(" Each cell patches one {} of it into the run on “{}”{}. "
+                                       "0 is the metric of that run ({} {:.4g}), 1 that of the run "
+                                       "on the text above ({:.4g}).",
+                                       options.grid, texts.corrupted,
+                                       texts.request.method == PatchMethod::exact
+                                           ? ""
+                                           : ", estimated to first order",
+                                       options.metric, result.corrupted, result.clean)},
        .draw =
            [&](const FigureText& text) {
              return draw_heat_map({.values = std::as_const(recovered).view(),
                                    .row_labels = row_names(result, labels),
-                                   .column_labels = column_names(model, result, labels),
+                                   .column_labels = column_names(texts, result, labels),
                                    .row_axis = edges ? "query" : "layer",
                                    .column_axis = column_axis(result.grid),
                                    .value_name = "recovered",
@@ -304,21 +447,35 @@ void write_grid(const PatchOptions& options, const LoadedModel& model, const Pat
                   {"recovered", std::as_const(recovered).view()}}});
 }
 
-void patch(const PatchOptions& options) {
-  check_out(options.out);
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  PatchRequest request = make_request(options, model);
+void run_patch(const PatchOptions& options, const Transformer& model, PatchedTexts texts) {
+  PatchRequest& request = texts.request;
   ProgressLine line;
   request.progress = [&line](std::int64_t done, std::int64_t cells) {
     line.update({"patching cells", done, cells});
     return !stop_requested(interrupt_flag());
   };
-  const PatchResult result = patch_sweep(model.gpt, request);
+  const PatchResult result = patch_sweep(model, request);
   line.clear();
-  write_grid(options, model, request, result);
+  write_grid(options, texts, result);
   if (!request.results.empty()) remove_file(request.results);
-  if (options.json) return print_json(result_json(options, model, request, result));
-  print_result(options, model, request, result);
+  if (options.json) return print_json(result_json(options, texts, result));
+  print_result(options, texts, result);
+}
+
+void patch(const PatchOptions& options) {
+  check_out(options.out);
+  if (is_pair_model(options.model)) {
+    if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
+    const PairModel model = load_pair_model(options.model);
+    return run_patch(options, *model.model, patched_texts(options, model));
+  }
+  require_no_pair_options(options.pair, options.model);
+  if (options.corrupted_target || !options.kind.empty()) {
+    fail_usage(fmt::format("'{}' has one stack: --kind and --corrupted-target need a translator",
+                           options.model));
+  }
+  const LoadedModel model = load_model_as(options.model, options.dtype);
+  run_patch(options, model.gpt, patched_texts(options, model));
 }
 
 }  // namespace
@@ -332,15 +489,27 @@ void add_patch_command(Command app) {
                        const char* description) {
     return command->add_option(name, text, description)->type_name(type);
   };
-  add("--clean", options->clean, "TEXT", "Prompt with the correct answer");
+  add("--clean", options->clean, "TEXT", "Prompt with the correct answer; translator: a source");
   add("--corrupted", options->corrupted, "TEXT", "Same-length prompt with a different answer");
   add_list_option(*command, "--clean-tokens", options->clean_tokens, "Give --clean as token ids")
       ->type_name("ID,…");
   add_list_option(*command, "--corrupted-tokens", options->corrupted_tokens,
                   "Give --corrupted as token ids")
       ->type_name("ID,…");
-  add("--answer", options->answer, "TOKEN", "Answer to --clean, one token: ' Mary' or '#5335'");
-  add("--wrong", options->wrong, "TOKEN", "Answer to --corrupted, one token");
+  add_target_options(*command, options->pair, "both translations' shared beginning");
+  command
+      ->add_option_function<std::string>(
+          "--corrupted-target",
+          [options](const std::string& text) { options->corrupted_target = text; },
+          "Translator: same-length target of --corrupted [--target]")
+      ->type_name("TEXT");
+  command
+      ->add_option("--kind", options->kind, "Translator: patch encoder, decoder or cross [encoder]")
+      ->check(one_of({"encoder", "decoder", "cross"}))
+      ->type_name("KIND");
+  add("--answer", options->answer, "TOKEN",
+      "Answer to --clean, one token: ' Mary' or '#5335' [translator: the likeliest]");
+  add("--wrong", options->wrong, "TOKEN", "Answer to --corrupted, one token [likewise]");
   add("--metric", options->metric, "NAME",
       "Measure logit-difference, probability (of --answer) or kl")
       ->capture_default_str();
@@ -365,7 +534,10 @@ void add_patch_command(Command app) {
   command->footer(fmt::format(
       "Grids: {}. Finished cells are saved in FILE.cells: repeat an interrupted call to resume it.",
       fmt::join(patch_grid_names(), ", ")));
-  command->callback([options] { patch(*options); });
+  command->callback([command, options] {
+    if (options->pair.any()) choose_pair_model(*command, options->model);
+    patch(*options);
+  });
 }
 
 }  // namespace heed::cli

@@ -1,5 +1,5 @@
-// The options by which a command changes the passes that it runs, the same for every command, in a
-// text and in a source and its target.
+// The options by which commands change the passes that they run, over one text or over a source and
+// its target.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// The options of commands that read a source and a target: `heed attend`, `trace` and `lens`.
+// The options of commands that read a source and a target: `heed attend`, `trace`, `lens` and
+// `patch`.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +22,17 @@ struct PairOptions {
   bool any() const { return target || !target_tokens.empty(); }
 };
 
-// --target and --target-tokens.
-void add_target_options(Command command, PairOptions& options);
+// --target and --target-tokens; `default_target` is what is read without them.
+void add_target_options(Command command, PairOptions& options,
+                        const std::string& default_target = "the model's translation");
 // Without --model, what only a translator can do is done by the one that heed carries.
 void choose_pair_model(Command command, std::string& model);
 
 // Throws Error{invalid_argument} where an option of pairs is given for a model of one stack.
 void require_no_pair_options(const PairOptions& options, const std::string& model);
+
+// What the decoder reads, of one of the two options. Throws Error{invalid_argument} for both.
+std::vector<std::int32_t> read_target(const PairOptions& options, const PairModel& model);
 
 // The source of `text` and the target, which is the model's own translation where none is given.
 // Throws Error{invalid_argument} for texts that do not fit the model.

@@ -10,11 +10,11 @@
 
 namespace heed::cli {
 
-void add_target_options(Command command, PairOptions& options) {
+void add_target_options(Command command, PairOptions& options, const std::string& default_target) {
   command
       .add_option_function<std::string>(
           "--target", [&options](const std::string& text) { options.target = text; },
-          "Translator: the target text [the model's translation]")
+          fmt::format("Translator: the target text [{}]", default_target))
       ->type_name("TEXT");
   add_list_option(command, "--target-tokens", options.target_tokens,
                   "Translator: give the target as token ids, its start first")
@@ -31,20 +31,24 @@ void require_no_pair_options(const PairOptions& options, const std::string& mode
       fmt::format("'{}' has one stack: --target and --target-tokens need a translator", model));
 }
 
-PairTexts read_pair(const TextOptions& text, const PairOptions& options, const PairModel& model) {
+std::vector<std::int32_t> read_target(const PairOptions& options, const PairModel& model) {
   if (options.target && !options.target_tokens.empty()) {
     fail_usage("give one of --target and --target-tokens, not both");
   }
+  return options.target ? model.encode_target(*options.target)
+                        : parse_token_ids(options.target_tokens);
+}
+
+PairTexts read_pair(const TextOptions& text, const PairOptions& options, const PairModel& model) {
   const bool has_ids = !text.tokens.empty() && !text.text && text.file.empty();
   std::vector<std::int32_t> source =
       has_ids ? parse_token_ids(text.tokens) : model.encode_source(read_text(text));
-  if (!options.target && options.target_tokens.empty()) {
+  if (!options.any()) {
     return translated_pair(model, std::move(source), interrupt_flag());
   }
   PairTexts texts;
   texts.tokens.source = std::move(source);
-  texts.tokens.target = options.target ? model.encode_target(*options.target)
-                                       : parse_token_ids(options.target_tokens);
+  texts.tokens.target = read_target(options, model);
   require_texts_fit(model.architecture(), texts.tokens);
   return texts;
 }

@@ -21,8 +21,8 @@ std::shared_ptr<CLI::FormatterBase> help_formatter();
 // consult.
 std::string usage_error_text(const CLI::App& app, const CLI::ParseError& error);
 
-// Rejects calls that CLI11 would misinterpret: for every option of every command, a list takes one
-// word at a time and no value is empty.
+// Rejects calls that CLI11 would misinterpret: a list takes one word at a time, and no value is
+// empty.
 void make_strict(CLI::App& app);
 
 // Checks the words of a call before they are parsed. Throws Error{invalid_argument} for an option

@@ -149,7 +149,7 @@ bool Activations::has(std::string_view name) const { return parts_->has(name); }
 
 bool Activations::is_lazy_attention(std::string_view name) const {
   const std::optional<Point> point = point_from_name(name);
-  return point && is_plane_point(point->kind) && !parts_->kept.contains(name) && has(name);
+  return point && is_plane(point->kind) && !parts_->kept.contains(name) && has(name);
 }
 
 std::vector<std::int64_t> Activations::shape(std::string_view name) const {
@@ -185,7 +185,7 @@ SharedView Activations::at(std::string_view name) const {
   const std::lock_guard lock(parts_->mutex);
   std::weak_ptr<float[]>& known = parts_->computed[std::string(name)];
   if (const auto owner = known.lock()) return dense_view(Array(extents, owner));
-  const Array values = is_plane_point(point.kind)
+  const Array values = is_plane(point.kind)
                            ? parts_->tiles(point, {.query_end = extents[2], .key_end = extents[3]})
                            : make_array(parts_->pass->computed(point));
   known = values.owner();
@@ -194,7 +194,7 @@ SharedView Activations::at(std::string_view name) const {
 
 Array Activations::attention(std::string_view name, const AttentionTiles& tiles) const {
   const Point point = parts_->point(name);
-  require(is_plane_point(point.kind) && !parts_->kept.contains(name), ErrorCode::invalid_argument,
+  require(is_plane(point.kind) && !parts_->kept.contains(name), ErrorCode::invalid_argument,
           "'{}' has no tiles: expected scores or a pattern that no hook changed", name);
   return parts_->tiles(point, tiles);
 }

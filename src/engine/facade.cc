@@ -92,7 +92,21 @@ PatchResult patch_sweep(const Model& model, const PatchRequest& request) {
 }
 
 std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid) {
-  return patched_head_names(ModelAccess::loaded(model).gpt.specification(), patch_grid_kind(grid));
+  return patched_head_names(ModelAccess::loaded(model).gpt.specification().block.attention,
+                            patch_grid_kind(grid));
+}
+
+PatchResult patch_sweep(const Translator& translator, const PatchRequest& request) {
+  return patch_sweep(TranslatorAccess::loaded(translator).model, request);
+}
+
+std::vector<std::string> patch_head_names(const Translator& translator, PatchGrid grid,
+                                          std::string_view site) {
+  const Architecture& architecture = TranslatorAccess::loaded(translator).model.architecture();
+  PatchRequest request;
+  request.site = site;
+  return patched_head_names(attention_of(architecture, patched_site(architecture, request).site),
+                            patch_grid_kind(grid));
 }
 
 std::vector<std::string> microworld_kinds() {

@@ -45,6 +45,9 @@ struct TranslatorAccess {
   }
 };
 
+// A stack in the public interface's terms.
+ModelArchitecture describe_architecture(const Transformer& model, StackSite site = StackSite::only);
+
 // An array of the public interface, which takes over the tensor's memory.
 Array make_array(Tensor<float> tensor);
 

@@ -26,6 +26,15 @@ const LoadedTranslator& loaded(const Translator& translator) {
   return TranslatorAccess::loaded(translator);
 }
 
+// Of all passes of a model.
+std::shared_ptr<HookEditor> standing_hooks(const Transformer& model,
+                                           const std::vector<Hook>& hooks) {
+  auto editor = std::make_shared<HookEditor>(model.architecture(), hooks);
+  editor->note_changes();
+  editor->remember_planes();
+  return editor;
+}
+
 // What a pass reads: sequences of one length, or a source and a target.
 struct RunInput {
   Texts texts;
@@ -241,11 +250,11 @@ Activations record(const Translator& translator, const SourceAndTarget& pair,
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
-  auto editor = std::make_shared<HookEditor>(
-      Architecture{.stacks = {gpt_behind(model).specification()}}, hooks);
-  editor->note_changes();
-  editor->remember_planes();
-  return ModelAccess::with_editor(model, std::move(editor));
+  return ModelAccess::with_editor(model, standing_hooks(gpt_behind(model), hooks));
+}
+
+Translator with_hooks(const Translator& translator, const std::vector<Hook>& hooks) {
+  return TranslatorAccess::with_editor(translator, standing_hooks(loaded(translator).model, hooks));
 }
 
 std::vector<std::string> point_names(const Model& model) {
@@ -264,6 +273,10 @@ std::vector<std::string> points_named(const Translator& translator, std::string_
   return names_of(points_named(name, loaded(translator).model.architecture()));
 }
 
+std::vector<std::int32_t> part_tokens(const Translator& translator, std::string_view text) {
+  return loaded(translator).target_tokenizer().encode(text, {});
+}
+
 std::vector<std::int32_t> decoder_tokens(const Translator& translator, std::string_view text) {
   const LoadedTranslator& own = loaded(translator);
   return decoder_tokens(translator, own.target_tokenizer().encode(text, {.add_beginning = true}));
@@ -278,16 +291,16 @@ std::vector<std::int32_t> decoder_tokens(const Translator& translator,
 
 Translator::Hypothesis translate_greedily(const Translator& translator,
                                           std::span<const std::int32_t> source,
-                                          std::int64_t longest, const RunOptions& options) {
+                                          std::int64_t max_length, const RunOptions& options) {
   const LoadedTranslator& own = loaded(translator);
   const Architecture& architecture = own.model.architecture();
   HookEditor editor(architecture, options.hooks);
   HookProbe probe(&editor, options.poll);
-  const GreedyTranslation found =
-      translate_greedily(own.model, source,
-                         {.longest = longest > 0 ? longest : architecture.decoder().context - 1,
-                          .editor = editor.empty() ? nullptr : &editor,
-                          .probe = &probe});
+  const GreedyTranslation found = translate_greedily(
+      own.model, source,
+      {.max_length = max_length > 0 ? max_length : architecture.decoder().context - 1,
+       .editor = editor.empty() ? nullptr : &editor,
+       .probe = &probe});
   const bool has_text = own.tokenizers.target != nullptr;
   Translator::Hypothesis hypothesis{.text = has_text ? own.decode(found.tokens) : "",
                                     .tokens = found.tokens,

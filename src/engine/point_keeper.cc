@@ -50,7 +50,7 @@ std::vector<std::int64_t> PointKeeper::lazy_layers(const Point& pattern) const {
 
 // Of one sequence, where no hook changes scores or pattern.
 bool PointKeeper::is_lazy(const Point& point) const {
-  if (!is_plane_point(point.kind) || request_.batch != 1) return false;
+  if (!is_plane(point.kind) || request_.batch != 1) return false;
   const auto is_unchanged = [&](const Editor* editor) {
     return editor == nullptr ||
            (!editor->edits(scores_of(point)) && !editor->edits(pattern_of(point)));

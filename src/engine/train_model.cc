@@ -68,7 +68,7 @@ class FacadeObserver : public TrainObserver {
 void require_rows(const Architecture& architecture, const std::vector<Hook>& hooks) {
   for (const Hook& hook : hooks) {
     for (const Point& point : points_named(hook.where, architecture)) {
-      require(!is_plane_point(point.kind) && point.kind != PointKind::embedding &&
+      require(!is_plane(point.kind) && point.kind != PointKind::embedding &&
                   point.kind != PointKind::position,
               ErrorCode::unsupported,
               "'{}' cannot be hooked while a translator is trained: its batches have no scores, "

@@ -1,6 +1,7 @@
 // The translator of the public facade.
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "engine/facade.h"
 
 namespace heed {
@@ -41,6 +42,17 @@ Translator Translator::load(const std::string& name_or_directory, const LoadOpti
 }
 
 const std::string& Translator::name() const { return parts_->loaded.name; }
+
+bool Translator::has_tokenizer() const {
+  return parts_->loaded.tokenizers.source != nullptr && parts_->loaded.tokenizers.target != nullptr;
+}
+
+ModelArchitecture Translator::architecture(std::string_view stack) const {
+  require(stack == "encoder" || stack == "decoder", ErrorCode::invalid_argument,
+          "the stack is '{}', expected encoder or decoder", stack);
+  return describe_architecture(parts_->loaded.model,
+                               stack == "encoder" ? StackSite::encoder : StackSite::decoder);
+}
 
 std::vector<std::int32_t> Translator::encode(std::string_view source) const {
   return parts_->loaded.encode(source, "the text");

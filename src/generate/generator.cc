@@ -30,17 +30,17 @@ GenerationResult generate(Session& session, const Tokenizer* tokenizer,
   return generation.take_result();
 }
 
-std::int64_t session_capacity(const Transformer& gpt, std::int64_t prompt_tokens,
+std::int64_t session_capacity(const Transformer& model, std::int64_t prompt_tokens,
                               std::int64_t max_new_tokens) {
-  const std::int64_t context = gpt.specification().context;
+  const std::int64_t context = model.specification().context;
   const std::int64_t drawn = std::clamp<std::int64_t>(max_new_tokens, 0, context);
   return std::clamp<std::int64_t>(std::min(prompt_tokens, context) + drawn, 1, context);
 }
 
-GenerationResult generate(const Transformer& gpt, const Tokenizer* tokenizer,
+GenerationResult generate(const Transformer& model, const Tokenizer* tokenizer,
                           std::span<const std::int32_t> prompt, const GenerateOptions& options,
                           const GenerationCallback& callback) {
-  Session session(gpt, session_capacity(gpt, std::ssize(prompt), options.max_new_tokens),
+  Session session(model, session_capacity(model, std::ssize(prompt), options.max_new_tokens),
                   options.cache_type);
   return generate(session, tokenizer, prompt, options, callback);
 }
@@ -68,13 +68,14 @@ Generation::Generation(Session& session, const Tokenizer* tokenizer, GenerateOpt
       options_(std::move(options)),
       sampler_(options_.sampling),
       stream_(options_.stop_strings),
-      end_of_text_(all_end_tokens(session.gpt().specification(), tokenizer, options_.end_tokens)) {
+      end_of_text_(
+          all_end_tokens(session.model().specification(), tokenizer, options_.end_tokens)) {
   require(options_.max_new_tokens >= 0, ErrorCode::invalid_argument,
           "the number of new tokens must be 0 or more, not {}", options_.max_new_tokens);
   require(tokenizer != nullptr || options_.stop_strings.empty(), ErrorCode::invalid_argument,
           "stop strings need a tokenizer; the model has none");
   session.set_editor(options_.editor);
-  drawable_ = session.gpt().specification().vocabulary_size;
+  drawable_ = session.model().specification().vocabulary_size;
   if (tokenizer != nullptr) {
     drawable_ = std::min<std::int64_t>(drawable_, tokenizer->vocabulary_size());
   }

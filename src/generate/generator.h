@@ -84,11 +84,11 @@ GenerationResult generate(Session& session, const Tokenizer* tokenizer,
                           const GenerationCallback& callback = {});
 
 // As many positions as a generation needs, at most the model's context.
-std::int64_t session_capacity(const Transformer& gpt, std::int64_t prompt_tokens,
+std::int64_t session_capacity(const Transformer& model, std::int64_t prompt_tokens,
                               std::int64_t max_new_tokens);
 
 // The same with a new session, no larger than needed.
-GenerationResult generate(const Transformer& gpt, const Tokenizer* tokenizer,
+GenerationResult generate(const Transformer& model, const Tokenizer* tokenizer,
                           std::span<const std::int32_t> prompt, const GenerateOptions& options = {},
                           const GenerationCallback& callback = {});
 

@@ -9,23 +9,23 @@
 namespace heed {
 namespace {
 
-std::int64_t checked_capacity(const Transformer& gpt, std::int64_t capacity) {
-  require_predicts_next(gpt.specification(), "generation");
-  require(capacity >= 1 && capacity <= gpt.specification().context, ErrorCode::invalid_argument,
+std::int64_t checked_capacity(const Transformer& model, std::int64_t capacity) {
+  require_predicts_next(model.specification(), "generation");
+  require(capacity >= 1 && capacity <= model.specification().context, ErrorCode::invalid_argument,
           "the capacity of a session must be 1 to {} positions, the model's context, not {}",
-          gpt.specification().context, capacity);
+          model.specification().context, capacity);
   return capacity;
 }
 
 }  // namespace
 
-Session::Session(const Transformer& gpt) : Session(gpt, gpt.specification().context) {}
+Session::Session(const Transformer& model) : Session(model, model.specification().context) {}
 
-Session::Session(const Transformer& gpt, std::int64_t capacity, CacheType cache_type)
-    : gpt_(gpt),
-      cache_(gpt.specification(), 1, checked_capacity(gpt, capacity), cache_type),
-      step_(gpt.specification(), 1, 1, Keep::one_block),
-      logits_(Shape{1, gpt.specification().vocabulary_size}) {
+Session::Session(const Transformer& model, std::int64_t capacity, CacheType cache_type)
+    : model_(model),
+      cache_(model.specification(), 1, checked_capacity(model, capacity), cache_type),
+      step_(model.specification(), 1, 1, Keep::one_block),
+      logits_(Shape{1, model.specification().vocabulary_size}) {
   tokens_.reserve(static_cast<std::size_t>(capacity));
 }
 
@@ -35,7 +35,7 @@ std::span<const float> Session::feed(std::span<const std::int32_t> tokens, Probe
   if (count == 1) return read_one(tokens.front(), probe, count);
   const StackActivations& activations = activations_for(count);
   read(tokens, probe, activations, count);
-  gpt_.project(activations.final_norm().slice(0, count - 1, count), logits_);
+  model_.project(activations.final_norm().slice(0, count - 1, count), logits_);
   return logits_.span();
 }
 
@@ -47,10 +47,10 @@ std::span<const float> Session::step(std::int32_t token, Probe* probe) {
 Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> tokens, Probe* probe) {
   check_tokens(tokens);
   const auto count = static_cast<std::int64_t>(tokens.size());
-  Tensor<float> logits(Shape{count, gpt_.specification().vocabulary_size});
+  Tensor<float> logits(Shape{count, model_.specification().vocabulary_size});
   const StackActivations& activations = activations_for(count);
   read(tokens, probe, activations, count);
-  gpt_.project(activations.final_norm(), logits);
+  model_.project(activations.final_norm(), logits);
   return logits;
 }
 
@@ -62,7 +62,7 @@ void Session::truncate(std::int64_t length) {
 }
 
 std::int64_t Session::reusable(std::int64_t shared, std::int64_t text_length) const {
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
+  const AttentionSpecification& attention = model_.specification().block.attention;
   const std::int64_t longest = std::max(text_length, length());
   const bool turns_as_before =
       !turns_by_length(attention) || longest <= attention.rotary.scaling.original_context;
@@ -71,14 +71,14 @@ std::int64_t Session::reusable(std::int64_t shared, std::int64_t text_length) co
 
 const StackActivations& Session::activations_for(std::int64_t positions) {
   if (!prompt_ || prompt_->positions() != positions) {
-    prompt_.emplace(gpt_.specification(), 1, positions, Keep::one_block);
+    prompt_.emplace(model_.specification(), 1, positions, Keep::one_block);
   }
   return *prompt_;
 }
 
 void Session::check_tokens(std::span<const std::int32_t> tokens) const {
   require_tokens(tokens);
-  const std::int64_t vocabulary_size = gpt_.specification().vocabulary_size;
+  const std::int64_t vocabulary_size = model_.specification().vocabulary_size;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     require(tokens[i] >= 0 && tokens[i] < vocabulary_size, ErrorCode::invalid_argument,
             "token id {} at position {} is outside the model's vocabulary of {}", tokens[i],
@@ -94,29 +94,29 @@ void Session::check_tokens(std::span<const std::int32_t> tokens) const {
 void Session::read(std::span<const std::int32_t> tokens, Probe* probe,
                    const StackActivations& activations, std::int64_t arithmetic_length) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
-               {.sequences = Sequences::next_of(cache_, count),
-                .length = arithmetic_length,
-                .text_length = text_length_,
-                .probe = probe,
-                .editor = editor_},
-               activations);
+  model_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+                 {.sequences = Sequences::next_of(cache_, count),
+                  .length = arithmetic_length,
+                  .text_length = text_length_,
+                  .probe = probe,
+                  .editor = editor_},
+                 activations);
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
 std::span<const float> Session::read_one(std::int32_t token, Probe* probe,
                                          std::int64_t arithmetic_length) {
   read({&token, 1}, probe, step_, arithmetic_length);
-  gpt_.project(step_.final_norm(), logits_, arithmetic_length);
+  model_.project(step_.final_norm(), logits_, arithmetic_length);
   return logits_.span();
 }
 
-BatchSession::BatchSession(const Transformer& gpt, std::int64_t capacity, CacheType cache_type)
-    : gpt_(gpt), capacity_(capacity), cache_type_(cache_type) {
-  require_predicts_next(gpt.specification(), "generation");
-  require(capacity >= 1 && capacity <= gpt.specification().context, ErrorCode::invalid_argument,
+BatchSession::BatchSession(const Transformer& model, std::int64_t capacity, CacheType cache_type)
+    : model_(model), capacity_(capacity), cache_type_(cache_type) {
+  require_predicts_next(model.specification(), "generation");
+  require(capacity >= 1 && capacity <= model.specification().context, ErrorCode::invalid_argument,
           "the capacity of a sequence must be 1 to {} positions, the model's context, not {}",
-          gpt.specification().context, capacity);
+          model.specification().context, capacity);
 }
 
 std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span<float> logits,
@@ -126,18 +126,19 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
   const std::int64_t sequence = free - caches_.begin();
   require(count >= 1 && count <= capacity_, ErrorCode::invalid_argument,
           "a sequence starts with 1 to {} tokens, not {}", capacity_, count);
-  check(static_cast<std::int64_t>(logits.size()) == gpt_.specification().vocabulary_size,
+  check(static_cast<std::int64_t>(logits.size()) == model_.specification().vocabulary_size,
         "logits have the size of the vocabulary");
   for (std::int32_t token : tokens) check_token(token, sequence);
 
   const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
   std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
-  const StackActivations activations(gpt_.specification(), 1, count, Keep::one_block);
-  gpt_.forward(View<const std::int32_t>(tokens.data(), {1, count}),
-               {.sequences = Sequences::next_of(*cache, count), .probe = probe, .editor = editor_},
-               activations);
-  gpt_.project(activations.final_norm().slice(0, count - 1, count),
-               View<float>(logits.data(), {1, gpt_.specification().vocabulary_size}));
+  const StackActivations activations(model_.specification(), 1, count, Keep::one_block);
+  model_.forward(
+      View<const std::int32_t>(tokens.data(), {1, count}),
+      {.sequences = Sequences::next_of(*cache, count), .probe = probe, .editor = editor_},
+      activations);
+  model_.project(activations.final_norm().slice(0, count - 1, count),
+                 View<float>(logits.data(), {1, model_.specification().vocabulary_size}));
   if (free == caches_.end()) {
     caches_.push_back(std::move(cache));
   } else {
@@ -154,7 +155,7 @@ std::unique_ptr<KeyValueCache> BatchSession::take_cache(std::int64_t positions) 
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
   if (found == spare_.end()) {
     if (!spare_.empty()) spare_.pop_back();
-    return std::make_unique<KeyValueCache>(gpt_.specification(), 1, rounded, cache_type_);
+    return std::make_unique<KeyValueCache>(model_.specification(), 1, rounded, cache_type_);
   }
   std::unique_ptr<KeyValueCache> cache = std::move(*found);
   spare_.erase(found);
@@ -169,7 +170,7 @@ void BatchSession::end(std::int64_t sequence) {
 
 void BatchSession::check_probe(const Probe* probe) const {
   if (probe == nullptr) return;
-  for (std::int64_t layer = 0; layer < gpt_.specification().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < model_.specification().layers; ++layer) {
     for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
       require(!probe->wants({kind, layer}), ErrorCode::unsupported,
               "{} has no common shape in a batch of sequences of different lengths: trace them one "
@@ -200,10 +201,10 @@ View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) 
   make_room(rows);
   tokens_.clear();
   for (const Step& step : steps) tokens_.push_back(step.token);
-  gpt_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
-               {.sequences = Sequences::next_of(caches), .probe = probe, .editor = editor_},
-               *activations_);
-  gpt_.project(activations_->final_norm(), logits_, kernels::decoding_step);
+  model_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
+                 {.sequences = Sequences::next_of(caches), .probe = probe, .editor = editor_},
+                 *activations_);
+  model_.project(activations_->final_norm(), logits_, kernels::decoding_step);
   return logits_.view();
 }
 
@@ -224,16 +225,17 @@ KeyValueCache& BatchSession::cache_of(std::int64_t sequence) const {
 }
 
 void BatchSession::check_token(std::int32_t token, std::int64_t sequence) const {
-  require(token >= 0 && token < gpt_.specification().vocabulary_size, ErrorCode::invalid_argument,
+  require(token >= 0 && token < model_.specification().vocabulary_size, ErrorCode::invalid_argument,
           "token id {} of sequence {} is outside the model's vocabulary of {}", token, sequence,
-          gpt_.specification().vocabulary_size);
+          model_.specification().vocabulary_size);
 }
 
 // Activations are reallocated if the number of rows changes, which is rare compared to steps.
 void BatchSession::make_room(std::int64_t rows) {
   if (rows == rows_) return;
-  activations_ = std::make_unique<StackActivations>(gpt_.specification(), rows, 1, Keep::one_block);
-  logits_ = Tensor<float>(Shape{rows, gpt_.specification().vocabulary_size});
+  activations_ =
+      std::make_unique<StackActivations>(model_.specification(), rows, 1, Keep::one_block);
+  logits_ = Tensor<float>(Shape{rows, model_.specification().vocabulary_size});
   rows_ = rows;
 }
 

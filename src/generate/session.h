@@ -17,8 +17,8 @@ class Session {
  public:
   // Borrows the model. The capacity is at most and by default the model's context; keys and values
   // are stored as `cache_type`.
-  explicit Session(const Transformer& gpt);
-  Session(const Transformer& gpt, std::int64_t capacity, CacheType cache_type = CacheType::f32);
+  explicit Session(const Transformer& model);
+  Session(const Transformer& model, std::int64_t capacity, CacheType cache_type = CacheType::f32);
 
   // Appends tokens in one pass and returns the logits (V) of the next token, valid until the next
   // call. Throws Error{invalid_argument}, without effect, for no tokens, an id outside the
@@ -50,7 +50,7 @@ class Session {
   // edits made when they were computed.
   void set_editor(Editor* editor) { editor_ = editor; }
 
-  const Transformer& gpt() const { return gpt_; }
+  const Transformer& model() const { return model_; }
   std::span<const std::int32_t> tokens() const { return tokens_; }  // all tokens of the sequence
   CacheType cache_type() const { return cache_.type(); }
   std::int64_t length() const { return cache_.length(); }
@@ -68,7 +68,7 @@ class Session {
   // Activations for `positions` new positions, kept for reuse: touching new memory is slow.
   const StackActivations& activations_for(std::int64_t positions);
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   KeyValueCache cache_;
   std::optional<StackActivations> prompt_;
   StackActivations step_;  // of a single position, so that decoding does not allocate
@@ -90,7 +90,7 @@ class BatchSession {
 
   // Borrows the model. Each sequence has a capacity of `capacity` positions, at most the model's
   // context, with keys and values stored as `cache_type`.
-  BatchSession(const Transformer& gpt, std::int64_t capacity,
+  BatchSession(const Transformer& model, std::int64_t capacity,
                CacheType cache_type = CacheType::f32);
 
   // Starts a sequence with a prompt, processed in one pass, and returns its number, which is valid
@@ -125,7 +125,7 @@ class BatchSession {
   void check_token(std::int32_t token, std::int64_t sequence) const;
   void make_room(std::int64_t rows);
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   std::int64_t capacity_;
   CacheType cache_type_;
   std::vector<std::unique_ptr<KeyValueCache>> caches_;  // by sequence; null: a free number

@@ -53,21 +53,21 @@ ScoringShape scoring_shape(std::int64_t length, std::int64_t context) {
   return {.batch = (2 * row_multiple + positions - 1) / positions, .positions = positions};
 }
 
-ScoredText score_text(const Transformer& gpt, std::span<const std::int32_t> tokens,
+ScoredText score_text(const Transformer& model, std::span<const std::int32_t> tokens,
                       std::int64_t count) {
-  require_predicts_next(gpt.specification(), "scoring a text");
+  require_predicts_next(model.specification(), "scoring a text");
   const std::int64_t length = std::ssize(tokens);
-  require_text_fits(gpt.specification(), tokens);
+  require_text_fits(model.specification(), tokens);
   // 1: one pass over the text and what fills it up, which changes nothing before it
-  const auto [batch, positions] = scoring_shape(length, gpt.specification().context);
+  const auto [batch, positions] = scoring_shape(length, model.specification().context);
   Tensor<std::int32_t> padded(Shape{batch, positions});
   std::ranges::copy(tokens, padded.span().begin());
-  const StackActivations activations(gpt.specification(), batch, positions, Keep::one_block);
-  gpt.forward(padded, {.sequences = {batch, positions}}, activations);
+  const StackActivations activations(model.specification(), batch, positions, Keep::one_block);
+  model.forward(padded, {.sequences = {batch, positions}}, activations);
   // 2: logits and losses, chunk by chunk
   const View<float> states = activations.final_norm();  // (N, C)
   const std::int64_t chunk_rows = std::min(rows_at_once, states.extent(0));
-  Tensor<float> logits(Shape{chunk_rows, gpt.specification().vocabulary_size});
+  Tensor<float> logits(Shape{chunk_rows, model.specification().vocabulary_size});
   Tensor<std::int32_t> targets(Shape{chunk_rows});
   Tensor<float> losses(Shape{chunk_rows});
   ScoredText scored;
@@ -80,7 +80,7 @@ ScoredText score_text(const Transformer& gpt, std::span<const std::int32_t> toke
       targets.span()[static_cast<std::size_t>(row)] =
           target < tokens.size() ? tokens[target] : kernels::ignored_target;
     }
-    gpt.project(states.slice(0, begin, begin + chunk_rows), logits);
+    model.project(states.slice(0, begin, begin + chunk_rows), logits);
     kernels::cross_entropy_forward(logits, targets, losses);
     const std::int64_t end = std::min(begin + chunk_rows, length - 1);
     parallel_items(end - next, [&](std::int64_t item) {

@@ -37,7 +37,7 @@ struct ScoringShape {
 ScoringShape scoring_shape(std::int64_t length, std::int64_t context);
 
 // The log probabilities equal the losses of Transformer::loss() for a batch of that shape.
-ScoredText score_text(const Transformer& gpt, std::span<const std::int32_t> tokens,
+ScoredText score_text(const Transformer& model, std::span<const std::int32_t> tokens,
                       std::int64_t count);
 
 }  // namespace heed

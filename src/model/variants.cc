@@ -23,15 +23,15 @@ constexpr std::int64_t attending_rows = 512;
 
 }  // namespace
 
-Variants::Variants(const Transformer& gpt, const StackActivations& base,
+Variants::Variants(const Transformer& model, const StackActivations& base,
                    std::vector<std::int64_t> firsts)
-    : gpt_(gpt),
+    : model_(model),
       base_(base),
       positions_(base.positions()),
       pass_{.sequences = {1, base.positions()}},
       firsts_(std::move(firsts)) {
-  require_predicts_next(gpt.specification(), "variants of a text");
-  require_sums_to_logits(gpt.specification(), "variants of a text");
+  require_predicts_next(model.specification(), "variants of a text");
+  require_sums_to_logits(model.specification(), "variants of a text");
   require(base.batch() == 1 && base.keep() == Keep::every_block, ErrorCode::invalid_argument,
           "variants need the activations of one sequence with every block kept");
   begins_.push_back(0);
@@ -41,7 +41,7 @@ Variants::Variants(const Transformer& gpt, const StackActivations& base,
     begins_.push_back(begins_.back() + positions_ - first);
     for (std::int64_t t = first; t < positions_; ++t) row_positions_.push_back(t);
   }
-  const StackSpecification& config = gpt.specification();
+  const StackSpecification& config = model.specification();
   const AttentionSpecification& attention = config.block.attention;
   const std::int64_t n = rows(), c = config.channels, f = config.feed_forward();
   const std::int64_t a = attention.query_width(), k = attention.key_value_width();
@@ -108,7 +108,7 @@ std::int64_t Variants::attending_end(std::int64_t begin, std::int64_t active) co
 // D): before their first position the base's.
 Heads<const float> Variants::heads_of_variants(std::int64_t layer, std::int64_t begin,
                                                std::int64_t end) {
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
+  const AttentionSpecification& attention = model_.specification().block.attention;
   const std::int64_t shared = first(begin), variants = end - begin;
   const AttentionActivations rows = attention_rows(rows_of(begin), rows_of(end));
   if (shared == 0) return attention_heads(attention, variants, rows);
@@ -130,7 +130,7 @@ Heads<const float> Variants::heads_of_variants(std::int64_t layer, std::int64_t 
 // `first_query` on. They are computed from a multiple of query_alignment on, as in the base's pass.
 void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
                       std::int64_t first_query, View<float> mixed) {
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
+  const AttentionSpecification& attention = model_.specification().block.attention;
   const std::int64_t aligned = first_query / query_alignment * query_alignment;
   const std::int64_t variants = end - begin, queries = positions_ - aligned;
   const std::int64_t size = attention.head_size, width = attention.query_width();
@@ -140,7 +140,7 @@ void Variants::attend(std::int64_t layer, std::int64_t begin, std::int64_t end,
   const RotaryRows none;
   Pass pass = pass_;
   pass.sequences = {variants, positions_};
-  const LayerPass at = gpt_.layer_pass(layer, pass, none);
+  const LayerPass at = model_.layer_pass(layer, pass, none);
   heed::attend(at, AttentionKind::self,
                attention_input(at, AttentionKind::self,
                                {heads.query.slice(1, aligned, positions_), heads.key, heads.value}),
@@ -171,13 +171,13 @@ void Variants::attend_all(std::int64_t layer, std::int64_t active, std::int64_t 
 void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View<float> stream) {
   const RotaryRows none;
   const LayerPass at = layer_pass(layer, none);
-  const bool has_mean = gpt_.specification().block.norm.kind == NormKind::layer;
+  const bool has_mean = model_.specification().block.norm.kind == NormKind::layer;
   for (std::int64_t begin = 0; begin < stream.extent(0); begin += feed_forward_rows) {
     const std::int64_t end = std::min(begin + feed_forward_rows, stream.extent(0));
     const std::int64_t r = end - begin;
     const View<float> norm = first_rows(norm_, r), out = first_rows(branch_out_, r);
     const View<float> some = stream.slice(0, begin, end);
-    normalise(gpt_.specification(), read.slice(0, begin, end), at.parameters.norm_2,
+    normalise(model_.specification(), read.slice(0, begin, end), at.parameters.norm_2,
               {has_mean ? first_rows(mean_, r) : View<float>(), first_rows(deviation_, r)}, norm);
     feed_forward(at, norm,
                  {.pre = first_rows(neurons_, r),
@@ -194,14 +194,14 @@ void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries qu
   if (rows != rotary_rows_) {
     const auto count = static_cast<std::size_t>(rows);
     const std::vector<std::int64_t> text_lengths(count, positions_);
-    rotary_ = RotaryRows(gpt_.specification().block.attention,
+    rotary_ = RotaryRows(model_.specification().block.attention,
                          std::span(row_positions_).first(count), text_lengths);
     rotary_rows_ = rows;
   }
   const LayerPass at = layer_pass(layer, rotary_);
-  const bool has_mean = gpt_.specification().block.norm.kind == NormKind::layer;
+  const bool has_mean = model_.specification().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, rows);
-  normalise(gpt_.specification(), first_rows(stream_, rows), at.parameters.norm_1,
+  normalise(model_.specification(), first_rows(stream_, rows), at.parameters.norm_1,
             {has_mean ? first_rows(mean_, rows) : View<float>(), first_rows(deviation_, rows)},
             norm);
   if (queries == Queries::of_all_positions) {
@@ -215,7 +215,7 @@ void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries qu
 // Leaves the queries of other positions as they are: numbers that nothing reads.
 void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
   const std::int64_t rows = rows_of(active), width = query_key_value_.shape()[1];
-  const std::int64_t queries = gpt_.specification().block.attention.query_width();
+  const std::int64_t queries = model_.specification().block.attention.query_width();
   const LinearWeights& weights = at.parameters.query_key_value;
   const View<float> heads = first_rows(query_key_value_, rows);
   Tensor<float> keys_values(Shape{rows, width - queries});
@@ -237,19 +237,19 @@ void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
 
 void Variants::run_block(std::int64_t layer, std::int64_t active) {
   if (active == 0) return;
-  if (layer + 1 == gpt_.specification().layers) return last_block(layer, active);
+  if (layer + 1 == model_.specification().layers) return last_block(layer, active);
   block(layer, active);
 }
 
 void Variants::block(std::int64_t layer, std::int64_t active) {
-  const BlockParameters& parameters = gpt_.parameters().block(layer);
+  const BlockParameters& parameters = model_.parameters().block(layer);
   const std::int64_t n = rows_of(active);
   const View<float> stream = first_rows(stream_, n), mixed = first_rows(mixed_, n);
   const View<float> out = first_rows(branch_out_, n);
   project_heads(layer, active, Queries::of_all_positions);
   attend_all(layer, active, 0, mixed);
   project(pass_, mixed, parameters.projection, out);
-  if (!gpt_.specification().is_parallel()) {
+  if (!model_.specification().is_parallel()) {
     kernels::add(stream, out, stream);
     return add_feed_forward(layer, stream, stream);
   }
@@ -270,7 +270,7 @@ View<float> Variants::gather_last_rows(std::int64_t begin, std::int64_t end) {
 // In the last block only the last position of each variant attends; the others provide keys and
 // values.
 void Variants::last_block(std::int64_t layer, std::int64_t active) {
-  const BlockParameters& parameters = gpt_.parameters().block(layer);
+  const BlockParameters& parameters = model_.parameters().block(layer);
   project_heads(layer, active,
                 parameters.query_key_value.prepared == nullptr ? Queries::of_last_positions
                                                                : Queries::of_all_positions);
@@ -279,7 +279,7 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
   project(pass_, mixed, parameters.projection, out);
   const View<float> last = gather_last_rows(0, active);
   View<const float> read = last;
-  if (gpt_.specification().is_parallel()) {
+  if (model_.specification().is_parallel()) {
     const View<float> before = first_rows(last_read_, active);
     kernels::copy(last, before);
     read = before;
@@ -292,15 +292,15 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
 Tensor<float> Variants::logits(std::span<const std::int32_t> tokens) {
   const std::int64_t b = count();
   gather_last_rows(ended_, b);
-  const bool has_mean = gpt_.specification().block.norm.kind == NormKind::layer;
+  const bool has_mean = model_.specification().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, b);
-  normalise(gpt_.specification(), last_rows_, gpt_.parameters().final_norm(),
+  normalise(model_.specification(), last_rows_, model_.parameters().final_norm(),
             {has_mean ? first_rows(mean_, b) : View<float>(), first_rows(deviation_, b)}, norm);
-  return gpt_.project_tokens(norm, tokens, positions_);
+  return model_.project_tokens(norm, tokens, positions_);
 }
 
 Tensor<float> Variants::run(std::int64_t layer) {
-  for (; layer < gpt_.specification().layers; ++layer) run_block(layer, count());
+  for (; layer < model_.specification().layers; ++layer) run_block(layer, count());
   return logits();
 }
 

@@ -15,7 +15,8 @@ class Variants {
   // `base`: activations (1, T) of the sequence, with every block kept; borrowed. Variant v differs
   // from position firsts[v] on. Throws Error{invalid_argument} for other activations and for a
   // position outside the sequence.
-  Variants(const Transformer& gpt, const StackActivations& base, std::vector<std::int64_t> firsts);
+  Variants(const Transformer& model, const StackActivations& base,
+           std::vector<std::int64_t> firsts);
 
   // Memory of one row of the matrix, but for the neurons, of which few rows are there at a time.
   static std::int64_t bytes_per_row(const StackSpecification& config);
@@ -45,7 +46,7 @@ class Variants {
 
  private:
   LayerPass layer_pass(std::int64_t layer, const RotaryRows& rotary) const {
-    return gpt_.layer_pass(layer, pass_, rotary);
+    return model_.layer_pass(layer, pass_, rotary);
   }
   AttentionActivations attention_rows(std::int64_t begin, std::int64_t end);
   enum class Queries { of_all_positions, of_last_positions };
@@ -64,7 +65,7 @@ class Variants {
     return begins_[static_cast<std::size_t>(variants)];
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   const StackActivations& base_;
   std::int64_t positions_;  // T
   Pass pass_;               // every row is computed as one of the base's pass

@@ -8,9 +8,9 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_messages = 4096;
-constexpr std::size_t most_tools = 1024;
-constexpr std::size_t most_members = 1024;  // of one object that a template gets
+constexpr std::size_t max_messages = 4096;
+constexpr std::size_t max_tools = 1024;
+constexpr std::size_t max_members = 1024;  // of one object that a template gets
 
 // The fields of a request that a template gets as they are. An OrderedJson object compares every
 // new name with all others, so that their number is limited before they are kept.
@@ -29,8 +29,8 @@ OrderedJson template_fields(std::string_view body) {
       return is_kept = std::ranges::find(names, name) != names.end();
     }
     if (!is_kept) return false;
-    require_field(++members.back() <= most_members, "messages", field_code::invalid_value,
-                  "an object of a chat may have {} members", most_members);
+    require_field(++members.back() <= max_members, "messages", field_code::invalid_value,
+                  "an object of a chat may have {} members", max_members);
     return true;
   };
   return OrderedJson::parse(body.begin(), body.end(), keep);
@@ -145,8 +145,8 @@ void read_messages(const Fields& fields, OrderedJson& given, const ChatTemplate&
 void read_tools(const Fields& fields, OrderedJson& given, ChatPrompt& prompt) {
   if (!is_given(fields, "tools")) return;
   const Json& tools = fields.required_list("tools");
-  require_field(tools.size() <= most_tools, "tools", field_code::invalid_value,
-                "tools may hold {} tools, not {}", most_tools, tools.size());
+  require_field(tools.size() <= max_tools, "tools", field_code::invalid_value,
+                "tools may hold {} tools, not {}", max_tools, tools.size());
   for (std::size_t i = 0; i < tools.size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
     Fields(tools[i], path, path);
@@ -195,9 +195,9 @@ chat::ChatEnd read_end(const Fields& fields) {
 ChatRequestPrompt read_chat_prompt(const Fields& fields, std::string_view body,
                                    const ChatTemplate& chat_template) {
   const Json& list = fields.required_list("messages");
-  require_field(!list.empty() && list.size() <= most_messages, fields.path("messages"),
+  require_field(!list.empty() && list.size() <= max_messages, fields.path("messages"),
                 field_code::invalid_value, "messages must hold 1 to {} messages, not {}",
-                most_messages, list.size());
+                max_messages, list.size());
   ChatRequestPrompt request;
   request.prompt.end = read_end(fields);
   OrderedJson given = template_fields(body);

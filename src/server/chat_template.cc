@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view content_mark = "{content}";
 constexpr std::size_t largest_file = 16 << 20;  // bytes; published ones have up to a few million
-constexpr std::size_t most_template_stops = 16;
+constexpr std::size_t max_template_stops = 16;
 
 // Base models know dialogues from books and web pages: names, colons and line breaks.
 constexpr const char* plain_json = R"({
@@ -118,7 +118,7 @@ ChatTemplate ChatTemplate::from_json(const Json& json, const std::string& name) 
   made.assistant_ = pattern("assistant");
   made.tool_ = fields.has("tool") ? pattern("tool") : made.user_;
   made.reply_ = fields.required_string("reply");
-  made.stop_strings_ = fields.strings("stop", most_template_stops);
+  made.stop_strings_ = fields.strings("stop", max_template_stops);
   for (const std::string& stop : made.stop_strings_) {
     require_field(!stop.empty(), "stop", field_code::invalid_value,
                   "stop of chat template '{}' holds an empty string", name);

@@ -7,14 +7,14 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_stop_strings = 16;
+constexpr std::size_t max_stop_strings = 16;
 constexpr std::size_t longest_stop_string = 1024;
-constexpr std::size_t most_stop_tokens = 64;
-constexpr std::int64_t most_likeliest = 20;
+constexpr std::size_t max_stop_tokens = 64;
+constexpr std::int64_t max_likeliest = 20;
 constexpr std::int64_t unlimited_tokens = INT32_MAX;
 
 std::vector<std::string> read_stop_strings(const Fields& fields, const LoadedModel& model) {
-  std::vector<std::string> stops = fields.strings("stop", most_stop_strings);
+  std::vector<std::string> stops = fields.strings("stop", max_stop_strings);
   for (const std::string& stop : stops) {
     require_field(!stop.empty() && stop.size() <= longest_stop_string, fields.path("stop"),
                   field_code::invalid_value, "a stop string has 1 to {} bytes, not {}",
@@ -42,8 +42,8 @@ std::optional<std::int64_t> read_max_tokens(const Fields& fields) {
 std::vector<std::int32_t> read_stop_tokens(const Fields& fields, std::int64_t vocabulary) {
   if (!fields.has("stop_token_ids")) return {};
   const std::size_t count = fields.required_list("stop_token_ids").size();
-  require_field(count <= most_stop_tokens, fields.path("stop_token_ids"), field_code::invalid_value,
-                "stop_token_ids has {} ids; at most {} are accepted", count, most_stop_tokens);
+  require_field(count <= max_stop_tokens, fields.path("stop_token_ids"), field_code::invalid_value,
+                "stop_token_ids has {} ids; at most {} are accepted", count, max_stop_tokens);
   return fields.required_token_ids("stop_token_ids", vocabulary);
 }
 
@@ -92,7 +92,7 @@ CompletionRequest read_completion_request(const Fields& fields, const LoadedMode
   refuse_field(fields, "tool_choice");
   request.candidates = fields.integer("best_of", 1, limits.choices).value_or(request.choices);
   request.echoes = fields.boolean("echo").value_or(false);
-  request.log_probabilities = fields.integer("logprobs", 0, most_likeliest);
+  request.log_probabilities = fields.integer("logprobs", 0, max_likeliest);
   require_field(request.candidates >= request.choices, "best_of", field_code::invalid_value,
                 "best_of ({}) must not be smaller than n ({})", request.candidates,
                 request.choices);
@@ -121,7 +121,7 @@ CompletionRequest read_chat_request(const ChatRequestText& text, const LoadedMod
   const Fields& fields = text.fields;
   CompletionRequest request = read_common(fields, model, limits);
   refuse_fields_of_completions(fields, request.choices);
-  const auto likeliest = fields.integer("top_logprobs", 0, most_likeliest);
+  const auto likeliest = fields.integer("top_logprobs", 0, max_likeliest);
   const bool has_log_probabilities = fields.boolean("logprobs").value_or(false);
   require_field(has_log_probabilities || !likeliest, "top_logprobs", field_code::invalid_value,
                 "top_logprobs needs \"logprobs\": true");

@@ -145,7 +145,8 @@ class Completion {
   // False: the client disconnected.
   bool write_unsent(std::size_t i, StreamWriter& writer) {
     const auto index = static_cast<std::int64_t>(i);
-    for (OrderedJson& chunk : format_->chunks(choices_[i].take(), index, !begun_[i])) {
+    for (OrderedJson& chunk : format_->chunks(choices_[i].take(), index,
+                                              begun_[i] ? ChunkPlace::later : ChunkPlace::first)) {
       OrderedJson json = header_;
       json["choices"] = OrderedJson::array({std::move(chunk)});
       if (request_.streams_usage) json["usage"] = nullptr;
@@ -200,7 +201,8 @@ Reply complete(const Request& request, Context& context) {
   CompletionRequest asked =
       read_completion_request(fields, context.model, context.completion_limits());
   asked.sequence.stop = request.stop;
-  auto format = std::make_unique<TextFormat>(context.model, asked.log_probabilities.has_value());
+  auto format = std::make_unique<TextFormat>(
+      context.model, Choice::Options{.has_log_probabilities = asked.log_probabilities.has_value()});
   Reply reply = run_completion(std::move(asked), std::move(format), context, "/v1/completions");
   warn_of_ignored(fields, reply);
   return reply;

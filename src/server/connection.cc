@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds polling_time{50};
 constexpr std::chrono::seconds linger_time{1};
 constexpr HttpOptions::Seconds longest_time{1e9};  // what a clock can count with
-constexpr std::size_t most_lingering_bytes = 64 << 20;
+constexpr std::size_t max_lingering_bytes = 64 << 20;
 // For a stream's error message after its end, to a client that reads.
 constexpr std::chrono::milliseconds last_words_time{500};
 
@@ -85,7 +85,7 @@ void Connection::linger() {
   const Clock::time_point deadline = Clock::now() + linger_time;
   std::array<char, 16384> bytes;
   std::size_t drained = 0;
-  while (drained < most_lingering_bytes && wait(POLLIN, deadline, nullptr)) {
+  while (drained < max_lingering_bytes && wait(POLLIN, deadline, nullptr)) {
     const ssize_t count = ::recv(socket_, bytes.data(), bytes.size(), 0);
     if (count <= 0) return;
     drained += static_cast<std::size_t>(count);
@@ -118,7 +118,7 @@ void ConnectionThreads::enqueue(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
-    if (jobs_.size() > idle_ && threads_ < most_) start_thread();
+    if (jobs_.size() > idle_ && threads_ < max_) start_thread();
   }
   changed_.notify_one();
 }

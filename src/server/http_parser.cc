@@ -55,10 +55,10 @@ void check_version(std::string_view version) {
 
 namespace http = boost::beast::http;
 
-constexpr std::size_t most_header_bytes = 64 << 10;
-constexpr int most_fields = 100;
+constexpr std::size_t max_header_bytes = 64 << 10;
+constexpr int max_fields = 100;
 // A chunk's size with its extensions, or the last one with the trailer section.
-constexpr std::size_t most_chunk_header_bytes = 16 << 10;
+constexpr std::size_t max_chunk_header_bytes = 16 << 10;
 
 template <class View>
 std::string copy(const View& view) {
@@ -204,12 +204,12 @@ class RequestParser::Implementation {
     const std::size_t consumed =
         parser_.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
     if (error == http::error::body_limit) {
-      throw HttpError(413, fmt::format("the body may have {} bytes, not more", most_body_bytes_));
+      throw HttpError(413, fmt::format("the body may have {} bytes, not more", max_body_bytes_));
     }
     if (error && error != http::error::need_more) {
       throw HttpError(400, fmt::format("the chunked body is malformed ({})", error.message()));
     }
-    if (!parser_.is_done() && bytes.size() - consumed > most_chunk_header_bytes) {
+    if (!parser_.is_done() && bytes.size() - consumed > max_chunk_header_bytes) {
       throw HttpError(400, "a chunk's header or the trailer section is too long");
     }
     has_begun_body_ = has_begun_body_ || consumed > 0;
@@ -220,7 +220,7 @@ class RequestParser::Implementation {
   }
 
   void limit_body(std::uint64_t bytes) {
-    most_body_bytes_ = bytes;
+    max_body_bytes_ = bytes;
     parser_.body_limit(bytes);
   }
 
@@ -246,7 +246,7 @@ class RequestParser::Implementation {
                                 boost::beast::error_code&) {
         if (size == 0) last_chunk_end_ = extensions.data() + extensions.size();
       };
-  std::uint64_t most_body_bytes_ = 0;
+  std::uint64_t max_body_bytes_ = 0;
   bool has_begun_body_ = false;
 };
 
@@ -261,8 +261,8 @@ std::size_t RequestParser::put(std::string_view bytes) {
 std::size_t RequestParser::put_header(std::string_view bytes) {
   while (true) {
     const std::size_t newline = bytes.find('\n', searched_);
-    if (std::min(newline, bytes.size()) >= most_header_bytes) {
-      throw HttpError(431, fmt::format("the headers have more than {} bytes", most_header_bytes));
+    if (std::min(newline, bytes.size()) >= max_header_bytes) {
+      throw HttpError(431, fmt::format("the headers have more than {} bytes", max_header_bytes));
     }
     if (newline == std::string_view::npos) {
       searched_ = bytes.size();
@@ -288,8 +288,8 @@ std::size_t RequestParser::put_header(std::string_view bytes) {
 
 void RequestParser::check_line(std::string_view line) {
   if (lines_++ == 0) return check_request_line(line);
-  if (lines_ > 1 + most_fields) {
-    throw HttpError(431, fmt::format("the request has more than {} headers", most_fields));
+  if (lines_ > 1 + max_fields) {
+    throw HttpError(431, fmt::format("the request has more than {} headers", max_fields));
   }
   check_field_line(line);
 }

@@ -17,7 +17,7 @@ namespace {
 using Clock = Connection::Clock;
 
 constexpr int threads_for_refusals = 8;
-constexpr int most_lingering_refusals = 4 * threads_for_refusals;
+constexpr int max_lingering_refusals = 4 * threads_for_refusals;
 // How often connections are checked while replies are computed; more often during shutdown.
 constexpr std::chrono::milliseconds watch_interval{50};
 constexpr std::chrono::milliseconds stop_interval{10};
@@ -108,7 +108,7 @@ class HttpServer::Implementation {
       if (is_within_limit) return session.run();
       session.refuse();
       // More of them do not get the time to read it before the connection breaks.
-      if (refused_.load() <= most_lingering_refusals) connection.linger();
+      if (refused_.load() <= max_lingering_refusals) connection.linger();
     } catch (const std::exception&) {  // no memory, not even for saying so
     }
   }

@@ -56,7 +56,7 @@ bool send_stream(Connection& connection, const Reply& reply, bool chunked) {
 
 using Phase = RequestParser::Phase;
 
-constexpr int most_requests_per_connection = 1000;
+constexpr int max_requests_per_connection = 1000;
 
 // A request from the end of its header section to the end of its reply.
 class Processing {
@@ -121,7 +121,7 @@ bool send_reply(Connection& connection, const Reply& reply, ReplyFraming framing
 }
 
 void HttpSession::run() {
-  for (int left = most_requests_per_connection; left > 0; --left) {
+  for (int left = max_requests_per_connection; left > 0; --left) {
     // Some clients send an empty line behind a request.
     while (connection_.unread().starts_with("\r\n")) connection_.consume(2);
     const auto deadline = Connection::after(services_.options.idle_time);
@@ -129,7 +129,7 @@ void HttpSession::run() {
         connection_.receive(deadline) != Connection::Input::received) {
       return;
     }
-    if (!serve_request(left == 1)) return;
+    if (!serve_request(left)) return;
   }
 }
 
@@ -137,7 +137,7 @@ void HttpSession::refuse() {
   send_reply(connection_, error_reply(503, "the server has too many connections"), {});
 }
 
-bool HttpSession::serve_request(bool is_last) {
+bool HttpSession::serve_request(int left) {
   RequestParser parser;
   std::optional<Processing> processing;
   Reply reply;
@@ -157,7 +157,7 @@ bool HttpSession::serve_request(bool is_last) {
       .has_no_body = parser.header().method == "HEAD",
       .is_http_1_0 = parser.header().is_http_1_0,
       .keeps_alive =
-          is_received && !is_last && parser.header().keeps_alive && !connection_.server_stops(),
+          is_received && left > 1 && parser.header().keeps_alive && !connection_.server_stops(),
       .idle_time = services_.options.idle_time,
   };
   const bool goes_on = send_reply(connection_, reply, framing);

@@ -54,7 +54,7 @@ class HttpSession {
 
  private:
   // Whether another may follow on the connection.
-  bool serve_request(bool is_last);
+  bool serve_request(int left);
   Reply answer(RequestParser& parser);
   // Throws HttpError if the bytes do not arrive in time.
   void receive(RequestParser& parser, RequestParser::Phase until, HttpOptions::Seconds time);

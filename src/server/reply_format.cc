@@ -49,19 +49,15 @@ OrderedJson chunk(OrderedJson delta, OrderedJson log_probabilities, std::optiona
 
 }  // namespace
 
-Choice::Options TextFormat::choice_options() const {
-  return {.has_log_probabilities = has_log_probabilities_};
-}
-
 OrderedJson TextFormat::choice(const Choice::Part& part, std::int64_t index) const {
   OrderedJson json{{"text", part.text}, {"index", index}, {"logprobs", nullptr}};
-  if (has_log_probabilities_) json["logprobs"] = legacy_log_probabilities(model_, part);
+  if (options_.has_log_probabilities) json["logprobs"] = legacy_log_probabilities(model_, part);
   json["finish_reason"] = finish_reason_json(part.end);
   return json;
 }
 
 std::vector<OrderedJson> TextFormat::chunks(const Choice::Part& part, std::int64_t index,
-                                            bool /*begins*/) const {
+                                            ChunkPlace) const {
   return {choice(part, index)};
 }
 
@@ -88,9 +84,9 @@ OrderedJson ChatFormat::choice(const Choice::Part& part, std::int64_t index) con
 }
 
 std::vector<OrderedJson> ChatFormat::chunks(const Choice::Part& part, std::int64_t index,
-                                            bool begins) const {
+                                            ChunkPlace place) const {
   std::vector<OrderedJson> chunks;
-  if (begins) {
+  if (place == ChunkPlace::first) {
     chunks.push_back(chunk({{"role", "assistant"}, {"content", ""}}, nullptr, {}, index));
   }
   if (!part.text.empty() || !part.tokens.empty()) {

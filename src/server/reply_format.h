@@ -7,6 +7,9 @@
 
 namespace heed::server {
 
+// Whether anything of a choice was sent before.
+enum class ChunkPlace { first, later };
+
 class ReplyFormat {
  public:
   virtual ~ReplyFormat() = default;
@@ -18,28 +21,27 @@ class ReplyFormat {
 
   // A whole choice.
   virtual OrderedJson choice(const Choice::Part& part, std::int64_t index) const = 0;
-  // The new parts of a choice, each as the choices of one event; `begins`: nothing of it was sent
-  // before.
+  // The new parts of a choice, each as the choices of one event.
   virtual std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
-                                          bool begins) const = 0;
+                                          ChunkPlace place) const = 0;
 };
 
 // OpenAI's legacy "text_completion". Both borrow the model.
 class TextFormat final : public ReplyFormat {
  public:
-  explicit TextFormat(const LoadedModel& model, bool has_log_probabilities)
-      : model_(model), has_log_probabilities_(has_log_probabilities) {}
+  TextFormat(const LoadedModel& model, Choice::Options options)
+      : model_(model), options_(options) {}
   const char* id_prefix() const override { return "cmpl-"; }
   const char* object() const override { return "text_completion"; }
   const char* stream_object() const override { return "text_completion"; }
-  Choice::Options choice_options() const override;
+  Choice::Options choice_options() const override { return options_; }
   OrderedJson choice(const Choice::Part& part, std::int64_t index) const override;
   std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
-                                  bool begins) const override;
+                                  ChunkPlace place) const override;
 
  private:
   const LoadedModel& model_;
-  bool has_log_probabilities_;
+  Choice::Options options_;
 };
 
 // OpenAI's "chat.completion".
@@ -53,7 +55,7 @@ class ChatFormat final : public ReplyFormat {
   Choice::Options choice_options() const override { return options_; }
   OrderedJson choice(const Choice::Part& part, std::int64_t index) const override;
   std::vector<OrderedJson> chunks(const Choice::Part& part, std::int64_t index,
-                                  bool begins) const override;
+                                  ChunkPlace place) const override;
 
  private:
   OrderedJson log_probabilities(const Choice::Part& part) const;

@@ -7,7 +7,7 @@ namespace heed::server {
 namespace {
 
 // Pieces that wait for the connection's thread: enough to hide the jitter of both sides.
-constexpr std::size_t most_pieces = 256;
+constexpr std::size_t max_pieces = 256;
 constexpr std::chrono::milliseconds waiting_time{50};
 
 }  // namespace
@@ -38,7 +38,7 @@ std::vector<Sequence::Piece> Sequence::take() {
     taken.assign(std::make_move_iterator(pieces_.begin()), std::make_move_iterator(pieces_.end()));
     pieces_.clear();
   }
-  if (taken.size() >= most_pieces) wake_();
+  if (taken.size() >= max_pieces) wake_();
   return taken;
 }
 
@@ -67,7 +67,7 @@ bool Sequence::wanted() const {
 
 bool Sequence::has_room() const {
   const std::lock_guard lock(mutex_);
-  return pieces_.size() < most_pieces;
+  return pieces_.size() < max_pieces;
 }
 
 void Sequence::give(Piece piece) {

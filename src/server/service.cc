@@ -47,7 +47,7 @@ Reply describe_model(const Request& request, const ServedModel& model) {
   return json_reply(model_json(model, name));
 }
 
-constexpr std::int64_t most_tokenized = std::int64_t{1} << 20;  // of POST /tokenize
+constexpr std::int64_t max_tokenized = std::int64_t{1} << 20;  // of POST /tokenize
 
 Reply props(const Context& context) {
   const CompletionLimits limits = context.completion_limits();
@@ -97,9 +97,9 @@ Reply tokenize(const Request& request, const Context& context) {
     with_pieces = fields.boolean("with_pieces").value_or(false);
     ids = context.model.require_tokenizer().encode(content, options);
   }
-  require_field(std::ssize(ids) <= most_tokenized, "content", field_code::invalid_value,
+  require_field(std::ssize(ids) <= max_tokenized, "content", field_code::invalid_value,
                 "content has {} tokens; at most {} are given in one reply", ids.size(),
-                most_tokenized);
+                max_tokenized);
   std::string text = R"({"tokens":[)";
   for (const std::int32_t id : ids) {
     if (text.back() != '[') text += ',';

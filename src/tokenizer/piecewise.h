@@ -187,6 +187,9 @@ template <class Append>
 
 // Tokenizers that say which part of a text each token stands for, since the bytes of their tokens
 // are not those of the text: WordPiece drops white space, Unigram and SentencePiece add some.
+// Whether a part is the first of its text.
+enum class PartPlace { first, later };
+
 class PartTokenizer : public Tokenizer {
  public:
   // Parts of a text depend on each other, for all that is known here.
@@ -196,8 +199,8 @@ class PartTokenizer : public Tokenizer {
   using Tokenizer::Tokenizer;
 
   // Appends the tokens of a part of the prepared text between added tokens, with spans in the part,
-  // in order and without overlaps. `begins_text` says that the part is the first.
-  virtual void append_part(std::string_view part, bool begins_text,
+  // in order and without overlaps.
+  virtual void append_part(std::string_view part, PartPlace place,
                            std::vector<TokenSpan>& spans) const = 0;
 
   std::vector<std::int32_t> encode_prepared(const PreparedText& text, StopFlag stop) const override;

@@ -159,7 +159,7 @@ std::int32_t SentencePieceTokenizer::id_of(const SentencePieceEncoder::Token& to
   return found == ids_.end() ? *unknown() : found->second;
 }
 
-void SentencePieceTokenizer::append_part(std::string_view part, bool,
+void SentencePieceTokenizer::append_part(std::string_view part, PartPlace,
                                          std::vector<TokenSpan>& spans) const {
   if (part.empty()) return;
   require(part.size() < INT32_MAX, ErrorCode::invalid_argument,

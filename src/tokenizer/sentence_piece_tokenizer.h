@@ -45,7 +45,7 @@ class SentencePieceTokenizer : public PartTokenizer {
   std::vector<TokenizerFile> files() const override { return files_; }
 
  protected:
-  void append_part(std::string_view part, bool begins_text,
+  void append_part(std::string_view part, PartPlace place,
                    std::vector<TokenSpan>& spans) const override;
 
  private:

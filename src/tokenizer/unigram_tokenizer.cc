@@ -279,12 +279,13 @@ void UnigramTokenizer::append_word(std::string_view word, std::vector<TokenSpan>
   }
 }
 
-void UnigramTokenizer::append_stretch(std::string_view stretch, bool begins_text,
+void UnigramTokenizer::append_stretch(std::string_view stretch, PartPlace place,
                                       std::vector<TokenSpan>& spans) const {
   if (stretch.empty()) return;
   std::string word = with_metaspaces(stretch);
-  const bool may_prepend = definition_.prepend == PrependScheme::always ||
-                           (definition_.prepend == PrependScheme::first && begins_text);
+  const bool may_prepend =
+      definition_.prepend == PrependScheme::always ||
+      (definition_.prepend == PrependScheme::first && place == PartPlace::first);
   const bool prepends = may_prepend && !word.starts_with(metaspace_character);
   if (prepends) word.insert(0, metaspace_character);
   StretchOffsets offsets(stretch, prepends ? metaspace_character.size() : 0);
@@ -301,12 +302,12 @@ void UnigramTokenizer::append_stretch(std::string_view stretch, bool begins_text
   }
 }
 
-void UnigramTokenizer::append_part(std::string_view part, bool begins_text,
+void UnigramTokenizer::append_part(std::string_view part, PartPlace place,
                                    std::vector<TokenSpan>& spans) const {
-  if (!definition_.splits_at_white_space) return append_stretch(part, begins_text, spans);
+  if (!definition_.splits_at_white_space) return append_stretch(part, place, spans);
   const auto append = [&](std::size_t begin, std::size_t end) {
     const std::size_t first = spans.size();
-    append_stretch(part.substr(begin, end - begin), begins_text && begin == 0, spans);
+    append_stretch(part.substr(begin, end - begin), begin == 0 ? place : PartPlace::later, spans);
     for (std::size_t i = first; i < spans.size(); ++i) {
       spans[i].begin += begin;
       spans[i].end += begin;

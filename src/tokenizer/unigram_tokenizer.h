@@ -46,12 +46,12 @@ class UnigramTokenizer : public PartTokenizer {
   std::string to_json() const override;
 
  protected:
-  void append_part(std::string_view part, bool begins_text,
+  void append_part(std::string_view part, PartPlace place,
                    std::vector<TokenSpan>& spans) const override;
 
  private:
   // A word between white space, or a whole part: puts spaces and splits.
-  void append_stretch(std::string_view stretch, bool begins_text,
+  void append_stretch(std::string_view stretch, PartPlace place,
                       std::vector<TokenSpan>& spans) const;
   // With spans in `word`.
   void append_word(std::string_view word, std::vector<TokenSpan>& spans) const;

@@ -185,7 +185,7 @@ void WordPieceTokenizer::append_word(std::string_view part, std::size_t begin, s
   spans.push_back({*unknown(), begin, end});
 }
 
-void WordPieceTokenizer::append_part(std::string_view part, bool,
+void WordPieceTokenizer::append_part(std::string_view part, PartPlace,
                                      std::vector<TokenSpan>& spans) const {
   std::size_t word = 0;  // where the word begins that is being read
   for (std::size_t i = 0; i < part.size();) {

@@ -43,7 +43,7 @@ class WordPieceTokenizer : public PartTokenizer {
   std::string to_json() const override;
 
  protected:
-  void append_part(std::string_view part, bool begins_text,
+  void append_part(std::string_view part, PartPlace place,
                    std::vector<TokenSpan>& spans) const override;
 
  private:

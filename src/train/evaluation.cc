@@ -101,7 +101,7 @@ double Evaluator::window_loss(std::int64_t row, const Window& window) const {
   return options_.ring->sum(own);
 }
 
-Evaluation Evaluator::evaluate(const Transformer& gpt, const TokenSequence& data) {
+Evaluation Evaluator::evaluate(const Transformer& model, const TokenSequence& data) {
   require(data.size() >= 2, ErrorCode::invalid_argument,
           "the text holds {} tokens; predicting takes at least 2", data.size());
   const std::vector<Window> planned = plan(data);
@@ -125,7 +125,7 @@ Evaluation Evaluator::evaluate(const Transformer& gpt, const TokenSequence& data
       current = first + row < wanted ? planned[static_cast<std::size_t>(index)] : Window{};
       fill_row(row, current, data);
     }
-    gpt.loss(tokens_, targets_, buffers_, &stop, options_.ring);
+    model.loss(tokens_, targets_, buffers_, &stop, options_.ring);
     std::vector<WindowLoss> result;
     for (std::int64_t row = 0; row < options_.batch_size; ++row) {
       const Window& current = batch[static_cast<std::size_t>(row)];

@@ -57,7 +57,7 @@ class Evaluator {
   Evaluator(const StackSpecification& config, const EvaluationOptions& options);
 
   // Throws Error{invalid_argument} for fewer than two tokens, Error{interrupted} when stopped.
-  Evaluation evaluate(const Transformer& gpt, const TokenSequence& data);
+  Evaluation evaluate(const Transformer& model, const TokenSequence& data);
 
  private:
   // Where a window begins, and which of its targets it scores.

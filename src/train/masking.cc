@@ -75,7 +75,7 @@ void MaskedBatch::hide(View<const std::int32_t> tokens, View<const std::int32_t>
   }
 }
 
-Evaluation evaluate_masked(const Transformer& gpt, const TokenSequence& data,
+Evaluation evaluate_masked(const Transformer& model, const TokenSequence& data,
                            const Tokenizer& tokenizer, const TrainSettings& settings,
                            const EvaluationOptions& options) {
   const std::int64_t length = options.sequence_length;
@@ -87,7 +87,7 @@ Evaluation evaluate_masked(const Transformer& gpt, const TokenSequence& data,
   one.batch_size = 1;
   MaskedBatch masked(tokenizer, one);
   const PassShape pass(1, length, options.ring);
-  EvaluationBuffers buffers(gpt.specification(), pass.batch, pass.positions);
+  EvaluationBuffers buffers(model.specification(), pass.batch, pass.positions);
   buffers.loss.set_stop(options.stop);
   StopProbe stop(options.stop);
   Tensor<std::int32_t> tokens(Shape{1, length}), following(Shape{1, length});
@@ -105,7 +105,7 @@ Evaluation evaluate_masked(const Transformer& gpt, const TokenSequence& data,
       following.view()[0](t) = t < count ? window[at + 1] : kernels::ignored_target;
     }
     masked.hide(tokens, following, evaluation_sequences + static_cast<std::uint64_t>(index));
-    LossSum loss = gpt.loss(masked.tokens(), masked.targets(), buffers, &stop, options.ring);
+    LossSum loss = model.loss(masked.tokens(), masked.targets(), buffers, &stop, options.ring);
     if (options.ring != nullptr) {
       loss.sum = options.ring->sum(loss.sum);
       loss.count = std::llround(options.ring->sum(static_cast<double>(loss.count)));

@@ -51,7 +51,7 @@ class MaskedBatch {
 // The mean loss of hidden tokens, the same ones in every call, in windows that lie end to end.
 // `options`: batch_size, sequence_length, batches, group and stop. Throws Error{interrupted} when
 // stopped.
-Evaluation evaluate_masked(const Transformer& gpt, const TokenSequence& data,
+Evaluation evaluate_masked(const Transformer& model, const TokenSequence& data,
                            const Tokenizer& tokenizer, const TrainSettings& settings,
                            const EvaluationOptions& options);
 

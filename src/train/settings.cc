@@ -251,6 +251,15 @@ TrainSettings character_run(TrainSettings settings) {
   return settings;
 }
 
+struct CharacterRun {
+  std::string_view name;
+  std::int64_t steps;
+  std::int64_t batch_size;
+};
+constexpr CharacterRun character_runs[] = {{"shakespeare-char-cpu", 2000, 12},
+                                           {"shakespeare-char-llama", 2000, 12},
+                                           {"shakespeare-char", 5000, 64}};
+
 // GPT-2 124M on a large text, as nanoGPT trains it: half a million tokens a step.
 TrainSettings published_run(TrainSettings settings) {
   settings.steps = 600'000;
@@ -396,22 +405,11 @@ TrainSettings settings_of_preset(std::string_view name) {
           model_preset_names());
   TrainSettings settings;
   settings.model = model_preset(name).config;
-  if (name == "shakespeare-char-cpu") {
+  for (const CharacterRun& run : character_runs) {
+    if (name != run.name) continue;
     settings = character_run(settings);
-    settings.steps = 2000;
-    settings.batch_size = 12;
-    return settings;
-  }
-  if (name == "shakespeare-char-llama") {
-    settings = character_run(settings);
-    settings.steps = 2000;
-    settings.batch_size = 12;
-    return settings;
-  }
-  if (name == "shakespeare-char") {
-    settings = character_run(settings);
-    settings.steps = 5000;
-    settings.batch_size = 64;
+    settings.steps = run.steps;
+    settings.batch_size = run.batch_size;
     return settings;
   }
   if (name == "starter") {

@@ -175,7 +175,7 @@ TEST(TerminalInterventions, OfATranslatorAreTheLibrarys) {
   for (const Json& each : translated["translations"]) {
     const GreedyTranslation greedy =
         translate_greedily(*model.model, model.encode_source(each["source"].get<std::string>()),
-                           {.longest = 6, .editor = ablated.get()});
+                           {.max_length = 6, .editor = ablated.get()});
     EXPECT_EQ(each["hypotheses"][0]["tokens"].size(),
               greedy.tokens.size() + (greedy.is_finished() ? 1 : 0));
     EXPECT_NEAR(each["hypotheses"][0]["log_probability"].get<double>(), greedy.log_probability,

@@ -1,8 +1,9 @@
-// heed attend and heed trace of a translator.
+// heed attend, trace, lens and patch of a translator.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/files.h"
@@ -14,6 +15,7 @@
 #include "engine/loaded_model.h"
 #include "formats/model_files.h"
 #include "microscope/attention/recorded_attention.h"
+#include "microscope/patch/patch.h"
 #include "microscope/toy_pairs.h"
 
 namespace heed {
@@ -181,6 +183,100 @@ TEST_F(PairCommands, LensLooksThroughTheDecoder) {
   const Outcome refused = run_heed("lens --residual " + texts());
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err, HasSubstr("one stack"));
+}
+
+TEST_F(PairCommands, PatchSaysWhatTheSweepFinds) {
+  const PairModel loaded = load_pair_model((*directory_ / "toy").string());
+  PatchRequest request{.clean = loaded.encode_target(target_text),
+                       .corrupted = loaded.encode_target(target_text),
+                       .clean_source = loaded.encode_source(source_text)};
+  request.corrupted_source = request.clean_source;
+  request.corrupted_source[2] = 9;
+  std::string ids;
+  for (const std::int32_t id : request.corrupted_source) ids += fmt::format("{},", id);
+  ids.pop_back();
+  const std::string call =
+      fmt::format("patch {} --clean '{}' --corrupted-tokens {} ", model(), source_text, ids);
+  const std::string with_target = call + "--target '" + target_text + "' ";
+  const std::string answers = "--answer '#7' --wrong '#8' ";
+  request.metric = {.answer = 7, .wrong = 8};
+  for (const char* const kind : {"encoder", "decoder", "cross"}) {
+    for (const char* const grid : {"attn_head_v_by_pos", "attn_head_out", "edge_cut"}) {
+      const bool is_edge = std::string(grid) == "edge_cut";
+      request.site = kind;
+      request.grid = patch_grid_from_name(grid);
+      request.layer = 1;
+      request.head = 2;
+      const PatchResult expected = patch_sweep(*loaded.model, request);
+      const Json found = json_of(
+          with_target + answers +
+          fmt::format("--json --kind {} --grid {} {}", kind, grid, is_edge ? "--head L1H2" : ""));
+      EXPECT_EQ(found["site"], kind);
+      EXPECT_EQ(found["clean_tokens"].size(), request.clean_source.size());
+      EXPECT_EQ(found["clean_target"].size(), request.clean.size());
+      EXPECT_EQ(found["answer"]["id"], 7);
+      EXPECT_EQ(found["clean"].get<double>(), expected.clean);
+      ASSERT_EQ(std::ssize(found["rows"]), expected.rows);
+      ASSERT_EQ(std::ssize(found["columns"]), expected.columns);
+      for (std::int64_t row = 0; row < expected.rows; ++row) {
+        for (std::int64_t column = 0; column < expected.columns; ++column) {
+          const Json& value =
+              found["values"][static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+          if (value.is_null()) {
+            EXPECT_TRUE(std::isnan(expected.value(row, column)));
+          } else {
+            EXPECT_EQ(value.get<double>(), expected.value(row, column)) << kind << ' ' << grid;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(json_of(with_target + answers + "--json --kind cross --grid edge --head cross.L1H2"),
+            json_of(with_target + answers + "--json --kind cross --grid edge --head L1H2"));
+  const std::string svg = (*directory_ / "grid.svg").string();
+  const Outcome drawn = run_heed(with_target + answers + "-o " + svg);
+  EXPECT_EQ(drawn.status, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, HasSubstr("Patching resid_pre of encoder"));
+  EXPECT_THAT(read_text_file(svg), HasSubstr("fluffy"));
+
+  const auto refuses = [&](const std::string& arguments, const std::string& part) {
+    const Outcome outcome = run_heed(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(part)) << arguments;
+  };
+  refuses(with_target + answers + "--kind cross", "the site encoder or decoder");
+  refuses(with_target + answers + "--kind cross --grid edge --head encoder.L1H2", "did you mean");
+  refuses(with_target + answers + "--dtype int8", "one stack");
+  refuses(with_target + answers + "--corrupted-target one", "target has");
+  refuses(call + answers + "--corrupted-target one", "needs --target");
+  refuses("patch -m starter --clean a --corrupted b --kind cross --metric kl", "one stack");
+}
+
+// Without a target and answers: what both translations begin with, and how they go on.
+TEST_F(PairCommands, PatchFindsWhereTwoTranslationsPart) {
+  const Json found = json_of(
+      "patch -t 1 -m translator --json --clean 'The cat sees the dog.' --corrupted 'The cat sees "
+      "the mole.'");
+  const PairModel loaded = load_pair_model("translator");
+  const auto translated = [&](const char* text) {
+    return translated_pair(loaded, loaded.encode_source(text)).tokens.target;
+  };
+  const auto clean = translated("The cat sees the dog.");
+  const auto corrupted = translated("The cat sees the mole.");
+  const std::size_t shared = found["clean_target"].size();
+  ASSERT_LT(shared, clean.size());
+  EXPECT_TRUE(std::equal(clean.begin(), clean.begin() + static_cast<std::ptrdiff_t>(shared),
+                         corrupted.begin()));
+  EXPECT_EQ(found["answer"]["id"], clean[shared]);
+  EXPECT_EQ(found["wrong"]["id"], corrupted[shared]);
+  EXPECT_NE(clean[shared], corrupted[shared]);
+  EXPECT_GT(found["clean"].get<double>(), 0);
+  EXPECT_LT(found["corrupted"].get<double>(), 0);
+  const Outcome same = run_heed(
+      "patch -t 1 -m translator --clean 'The cat sees the dog.' --corrupted 'The cat sees the "
+      "dog.'");
+  EXPECT_EQ(same.status, 2);
+  EXPECT_THAT(same.err, HasSubstr("give --target"));
 }
 
 TEST_F(PairCommands, TakeTokenIdsWhereThereIsNoTokenizer) {

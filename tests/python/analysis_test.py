@@ -243,8 +243,8 @@ class Others(TestCase):
             heed.microworld.story(5, 0, ["saga"])
 
     def test_translation(self):
-        translator = heed.Translator.load("translator")
-        found = translator.translate("A dog runs.", best=2, alignment=True)
+        translator = heed.load("translator")
+        found = translator.translate("A dog runs.", n_best=2, alignment=True)
         self.assertEqual(len(found.hypotheses), 2)
         self.assertGreaterEqual(found.hypotheses[0].score, found.hypotheses[1].score)
         self.assertEqual(found.cross_attention.shape[2:],

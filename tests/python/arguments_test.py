@@ -55,7 +55,7 @@ class Arguments(TestCase):
 
     def test_names(self):
         for wrong in (b"starter", 3, None):
-            for load in (heed.load, heed.Tokenizer.load, heed.Translator.load):
+            for load in (heed.load, heed.Tokenizer.load):
                 with self.assertRaisesRegex(Wrong, "expected a str or a path"):
                     load(wrong)
 
@@ -77,7 +77,7 @@ class Arguments(TestCase):
 
     def test_targets_and_metrics(self):
         with self.assertRaisesRegex(Wrong, r"expected a list of \(position, token id, weight\)"):
-            self.model.run_with_cache(PROMPT, incl_bwd=True, target=np.zeros(4))
+            self.model.run_with_cache(PROMPT, incl_bwd=True, logit_target=np.zeros(4))
         with self.assertRaisesRegex(Wrong, "generic_activation_patch"):
             heed.patching.sweep(self.model, PROMPT, PROMPT, metric=lambda logits: 0)
 

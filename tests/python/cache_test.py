@@ -122,7 +122,7 @@ class Cache(TestCase):
 
     def test_gradients(self):
         _, cache = self.model.run_with_cache(self.tokens, "resid_post", incl_bwd=True,
-                                             target=[(-1, 5, 1.0)])
+                                             logit_target=[(-1, 5, 1.0)])
         gradient = cache["resid_post_grad", 0]
         self.assertGreater(np.abs(gradient).max(), 0)
         # A small step along the gradient changes the logit by its squared length.

@@ -119,21 +119,22 @@ class Goldens(TestCase):
             with self.subTest(name):
                 directory = GOLDEN / "pairs" / name
                 wanted = golden(directory / "golden.safetensors")
-                model = heed.Translator.load(str(directory))
+                model = heed.load(str(directory))
                 sources, targets = (np.split(wanted[side], wanted[side + "_starts"][1:-1])
                                     for side in ("source", "target"))
                 rows = np.split(wanted["logits"], wanted["target_starts"][1:-1])
                 for source, target, logits in zip(sources, targets, rows):
-                    self.assert_close(model(source, target)[0], logits, TOLERANCE, f"{name} logits")
-                losses = np.concatenate([model.loss(source, target, per_token=True)[0]
+                    self.assert_close(model(source=source, target=target)[0], logits, TOLERANCE, f"{name} logits")
+                losses = np.concatenate([model.loss(source=source, target=target, per_token=True)[0]
                                          for source, target in zip(sources, targets)])
                 counted = wanted["targets"] >= 0
                 self.assertAlmostEqual(float(losses[counted].mean()), float(wanted["loss"][0]),
                                        places=4)
                 if name in PAIRS:
                     self.check_points(wanted, lambda **options: model.run_with_cache(
-                        sources[0], targets[0], **options), name)
-                _, cache = model.run_with_cache(sources[1], targets[1], "*")
+                        source=sources[0], target=targets[0], **options), name)
+                _, cache = model.run_with_cache(source=sources[1], target=targets[1],
+                                                names_filter="*")
                 self.check_trace(traced(directory, sources[1], "--target-tokens",
                                         ",".join(map(str, targets[1]))), cache, name)
 

@@ -20,7 +20,7 @@ class Reading(TestCase):
         self.assertEqual(model.unread("The hare saw the fox.").note, "")
 
     def test_the_translator_too(self):
-        translator = heed.Translator.load("translator")
+        translator = heed.load("translator")
         self.assertGreater(translator.read.target_words, translator.read.words)
         self.assertEqual([word.text for word in translator.unread("The dog barks.").words], ["barks"])
         self.assertEqual(translator.unread("The dog sleeps.").words, [])

@@ -8,6 +8,7 @@
 #include "engine/searched_beams.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/toy_pairs.h"
+#include "microscope/traces/activation_trace.h"
 #include "microscope/traces/capture.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"
@@ -308,14 +309,64 @@ TEST_F(ExplorerTwoTexts, RefusesWithTheFieldAndTheValue) {
 
 TEST_F(ExplorerTwoTexts, WhatNeedsOneTextSaysSo) {
   const std::string trace = make(texts());
-  for (const char* rest : {"/walk", "/attribution", "/head", "/gradients", "/neurons",
-                           "/derivation?point=q0", "/projection", "/figure?kind=lens"}) {
+  for (const char* rest : {"/walk", "/attribution", "/head", "/neurons", "/derivation?point=q0",
+                           "/projection", "/figure?kind=lens"}) {
     EXPECT_THAT(refusal("GET", trace + rest, 422),
                 ::testing::HasSubstr("of a trace of one text, and trace t1 is of a source"))
         << rest;
   }
   EXPECT_THAT(refusal("GET", "/api/vectors?first=t1:0&second=t1:1", 422),
               ::testing::HasSubstr("of one text"));
+}
+
+// As `heed trace --points ..._grad` gives them, and the flow of one loss through both stacks.
+TEST_F(ExplorerTwoTexts, GradientsOfPointsAndLogits) {
+  using ::testing::HasSubstr;
+  const std::string trace = make(texts());
+  const Json document = get(trace);
+  Texts read;
+  for (const Json& token : document["source"]["tokens"]) read.source.push_back(token["id"]);
+  for (const Json& token : document["target"]["tokens"]) read.target.push_back(token["id"]);
+  const GradientTarget logits{
+      .logits = {{.position = 1, .token = 5}, {.position = 1, .token = 7, .weight = -1}}};
+  const GradientTarget last{.logits = {{.position = -1, .token = 5}}};
+  const std::pair<const char*, GradientTarget> targets[] = {
+      {"", {}}, {"&token=5&against=7&position=1", logits}, {"&token=5", last}};
+  for (const char* const point :
+       {"encoder.0.hook_resid_pre_grad", "decoder.1.cross_attn.hook_v_grad",
+        "decoder.0.attn.hook_z_grad", "unembed.hook_out_grad"}) {
+    for (const auto& [query, target] : targets) {
+      const Trace wanted = trace_texts(translator_.model, read, {.points = {point}}, target);
+      const TracedArray& array = wanted.arrays.at(0);
+      const Json found = get(trace + "/arrays/" + point + "?format=json" + query);
+      EXPECT_EQ(found["shape"].get<std::vector<std::int64_t>>(), array.shape) << point << query;
+      ASSERT_EQ(found["values"].size(), array.values.size());
+      double size = 0;
+      for (std::size_t i = 0; i < array.values.size(); ++i) {
+        EXPECT_EQ(found["values"][i].get<float>(), array.values[i]) << point << query;
+        size += std::abs(array.values[i]);
+      }
+      EXPECT_GT(size, 0) << point << query;
+    }
+  }
+  EXPECT_THAT(refusal("GET", trace + "/arrays/cross.z1_grad?against=5", 400), HasSubstr("token"));
+  EXPECT_THAT(refusal("GET", trace + "/arrays/cross.z1?token=5", 400), HasSubstr("z1_grad"));
+  EXPECT_THAT(refusal("GET", trace + "/arrays/cross.z1_grad?token=9999", 400), HasSubstr("9999"));
+
+  const Json flow = get(trace + "/gradients?position=0");
+  expect_fits(flow, "get", "/api/traces/{id}/gradients");
+  EXPECT_EQ(flow["token"], document["target"]["tokens"][1]);
+  ASSERT_EQ(flow["source_rows"].size(), flow["source_norms"].size());
+  ASSERT_EQ(flow["rows"].size(), flow["norms"].size());
+  EXPECT_EQ(std::ssize(flow["rows"]), model_.architecture().decoder().layers + 1);
+  for (const Json& row : flow["source_norms"]) {
+    ASSERT_EQ(row.size(), read.source.size());
+    for (const Json& norm : row) EXPECT_GT(norm.get<double>(), 0);
+  }
+  for (const Json& row : flow["norms"]) {
+    ASSERT_EQ(row.size(), read.target.size());
+    for (std::size_t t = 1; t < row.size(); ++t) EXPECT_EQ(row[t].get<double>(), 0);
+  }
 }
 
 TEST_F(ExplorerTwoTexts, OneTextNeedsAModelOfOneStack) {

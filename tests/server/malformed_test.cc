@@ -200,7 +200,7 @@ void send_malformed(const TestServer& server, int count, std::uint64_t seed) {
 }
 
 constexpr int requests = heed::testing::is_sanitized ? 1000 : 10000;
-constexpr double most_growth = heed::testing::is_sanitized ? 1e9 : 4;  // megabytes
+constexpr double max_growth = heed::testing::is_sanitized ? 1e9 : 4;  // megabytes
 
 // Shortly after the last of them memory, threads and descriptors are back to what they were, and
 // stay there.
@@ -222,7 +222,7 @@ TEST(Malformed, TenThousandLeaveNothingBehind) {
     send_malformed(server, requests, batch);
     EXPECT_EQ(server.get("/health")["status"], "ok");
     const double busy = resident_megabytes();
-    EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < most_growth; }));
+    EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < max_growth; }));
     EXPECT_TRUE(eventually([&] { return open_descriptors() <= descriptors; }))
         << open_descriptors() << " descriptors, before: " << descriptors;
     EXPECT_TRUE(eventually([&] { return running_threads() <= threads; }))

@@ -65,7 +65,7 @@ TEST_F(MetricsFile, PassesOverWhatMakesNoSense) {
 
 TEST_F(MetricsFile, IsThinnedEvenlyWithItsFirstAndLastOfEachSeries) {
   write(long_run(5000));
-  const MetricsRows read = read_metrics(file_, 0, {.most_rows = 100});
+  const MetricsRows read = read_metrics(file_, 0, {.max_rows = 100});
   EXPECT_TRUE(read.is_thinned);
   std::vector<std::int64_t> losses;
   std::vector<std::int64_t> evaluations;
@@ -81,12 +81,12 @@ TEST_F(MetricsFile, IsThinnedEvenlyWithItsFirstAndLastOfEachSeries) {
     EXPECT_EQ(losses[i] - losses[i - 1], losses[1] - losses[0]);
   }
   // What is asked for from a late step on is whole.
-  EXPECT_EQ(steps(4950, {.most_rows = 100}).size(), 52U);
+  EXPECT_EQ(steps(4950, {.max_rows = 100}).size(), 52U);
 }
 
 TEST_F(MetricsFile, IsReadFromItsEndWhenItIsTooLarge) {
   write(long_run(5000));
-  const MetricsLimits limits{.most_bytes = 10'000, .longest_line = 200};
+  const MetricsLimits limits{.max_bytes = 10'000, .longest_line = 200};
   const std::vector<std::int64_t> read = steps(0, limits);
   EXPECT_GT(read.size(), 100U);
   EXPECT_LT(read.size(), 400U);
@@ -101,7 +101,7 @@ TEST_F(MetricsFile, HoldsNoMoreTextThanAllowed) {
     text += fmt::format("{{\"step\":{},\"sample\":\"{}\"}}\n", step, std::string(1000, 'x'));
   }
   write(text);
-  const MetricsRows read = read_metrics(file_, 0, {.most_text = 10'000});
+  const MetricsRows read = read_metrics(file_, 0, {.max_text = 10'000});
   std::size_t bytes = 0;
   std::size_t losses = 0;
   for (const Json& row : read.rows) {
@@ -117,7 +117,7 @@ TEST_F(MetricsFile, MayHaveAnyNumberOfSeries) {
   for (int step = 0; step < 500; ++step)
     text += fmt::format("{{\"step\":{},\"k{}\":1}}\n", step, step);
   write(text);
-  const std::vector<std::int64_t> read = steps(0, {.most_rows = 10, .most_series = 4});
+  const std::vector<std::int64_t> read = steps(0, {.max_rows = 10, .max_series = 4});
   EXPECT_LE(read.size(), 4U * 11U);
   EXPECT_EQ(read.back(), 499);
 }

@@ -9,7 +9,7 @@
 namespace heed::server {
 namespace {
 
-constexpr double most_growth_of_soak = heed::testing::is_sanitized ? 256 : 64;  // megabytes
+constexpr double max_growth_of_soak = heed::testing::is_sanitized ? 256 : 64;  // megabytes
 
 using heed::testing::open_descriptors;
 using heed::testing::resident_megabytes;
@@ -156,7 +156,7 @@ TEST(Soak, StreamsAreCompleteAmongHostileClients) {
   EXPECT_EQ(outcome.complete, 2 * streaming_clients);
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= descriptors; }, 60))
       << open_descriptors() << " descriptors, before: " << descriptors;
-  EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < most_growth_of_soak; }, 30))
+  EXPECT_TRUE(eventually([&] { return resident_megabytes() - before < max_growth_of_soak; }, 30))
       << resident_megabytes() << " MB, before: " << before;
   EXPECT_EQ(server.get("/health")["status"], "ok");
   std::printf("%d complete, %d refused for now; %.1f MB before, %.1f MB after\n",

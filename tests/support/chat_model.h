@@ -31,8 +31,7 @@ inline std::unique_ptr<Tokenizer> chat_tokenizer() {
 }
 
 // Ids of the tokens that end a text and a turn are in generation_config.json.
-inline void write_chat_model(const std::filesystem::path& directory, std::int64_t context = 256,
-                             bool with_template = true) {
+inline void write_chat_model(const std::filesystem::path& directory, std::int64_t context = 256) {
   const auto tokenizer = chat_tokenizer();
   save_transformer(small_gpt(tokenizer->vocabulary_size(), context), directory);
   tokenizer->save(directory);
@@ -40,7 +39,7 @@ inline void write_chat_model(const std::filesystem::path& directory, std::int64_
     return tokenizer->encode(token, {.special_tokens = true}).front();
   };
   Json config{{"bos_token", end_of_text_name}, {"eos_token", {{"content", turn_end}}}};
-  if (with_template) config["chat_template"] = chat_template_source;
+  config["chat_template"] = chat_template_source;
   write_text_file(directory / "tokenizer_config.json", config.dump());
   const Json ends{{"eos_token_id", {id("<|endoftext|>"), id(turn_end)}}};
   write_text_file(directory / "generation_config.json", ends.dump());

@@ -445,14 +445,14 @@ WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t w
   return sample;
 }
 
-HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens,
+HeadScan scan_heads(const Transformer& model, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options) {
   require_tokens(tokens);
-  const std::int64_t context = gpt.specification().context;
+  const std::int64_t context = model.specification().context;
   require(options.window >= 0 && options.window <= context, ErrorCode::invalid_argument,
           "windows of {} tokens: expected 1 to {}, the model's context", options.window, context);
-  const EditorOfPass editor(gpt.editor(), options.editor);
-  HeadScan scan(gpt.architecture(), {.detectors = options.detectors, .editor = editor.get()});
+  const EditorOfPass editor(model.editor(), options.editor);
+  HeadScan scan(model.architecture(), {.detectors = options.detectors, .editor = editor.get()});
   const std::int64_t window =
       std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
   std::unique_ptr<const StackActivations> activations;
@@ -461,13 +461,13 @@ HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens
     const std::int64_t positions = std::min(window, std::ssize(tokens) - begin);
     if (!activations || activations->positions() != positions) {
       activations.reset();
-      activations = std::make_unique<const StackActivations>(gpt.specification(), 1, positions,
+      activations = std::make_unique<const StackActivations>(model.specification(), 1, positions,
                                                              Keep::one_block);
     }
     const View<const std::int32_t> read(tokens.data() + begin, {1, positions});
     scan.expect(read);
-    gpt.forward(read, {.sequences = {1, positions}, .probe = &scan, .editor = editor.get()},
-                *activations);
+    model.forward(read, {.sequences = {1, positions}, .probe = &scan, .editor = editor.get()},
+                  *activations);
     if (options.progress) options.progress({"reading", begin + positions, std::ssize(tokens)});
   }
   scan.expect({});

@@ -146,7 +146,7 @@ WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t w
 
 // Reads a text of any length in windows, each from its own beginning. Throws
 // Error{invalid_argument} for no tokens, for unknown ids, and for a window beyond the context.
-HeadScan scan_heads(const Transformer& gpt, std::span<const std::int32_t> tokens,
+HeadScan scan_heads(const Transformer& model, std::span<const std::int32_t> tokens,
                     const HeadScanOptions& options = {});
 
 }  // namespace heed

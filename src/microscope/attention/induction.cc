@@ -185,9 +185,9 @@ std::optional<HeadScore> InductionMeasure::previous_head() const {
   return best_significant(previous);
 }
 
-InductionMeasure measure_induction(const Transformer& gpt, const InductionOptions& options) {
-  require_predicts_next(gpt.specification(), "induction");
-  const StackSpecification& config = gpt.specification();
+InductionMeasure measure_induction(const Transformer& model, const InductionOptions& options) {
+  require_predicts_next(model.specification(), "induction");
+  const StackSpecification& config = model.specification();
   const std::int64_t length =
       options.length > 0 ? options.length : std::min<std::int64_t>(config.context / 2, 64);
   require(length >= 2 && 2 * length <= config.context, ErrorCode::invalid_argument,
@@ -210,9 +210,9 @@ InductionMeasure measure_induction(const Transformer& gpt, const InductionOption
   const auto run = [&](const std::vector<std::int32_t>& tokens) {
     require(!stop_requested(options.stop), ErrorCode::interrupted,
             "stopped while measuring induction");
-    gpt.forward({tokens.data(), {1, positions}},
-                {.sequences = {1, positions}, .probe = &probe, .editor = options.editor},
-                activations);
+    model.forward({tokens.data(), {1, positions}},
+                  {.sequences = {1, positions}, .probe = &probe, .editor = options.editor},
+                  activations);
   };
   ScoreStatistics induction(config);
   ScoreStatistics previous(config);
@@ -225,7 +225,7 @@ InductionMeasure measure_induction(const Transformer& gpt, const InductionOption
       control = probe.induction();
     }
     run(tokens);
-    gpt.project(activations.final_norm(), logits);
+    model.project(activations.final_norm(), logits);
     measure.first_half_loss += loss_of(logits, tokens, 1, length);
     measure.repeated_half_loss += loss_of(logits, tokens, length + 1, positions);
     for (std::size_t head = 0; head < control.size(); ++head) {
@@ -242,19 +242,19 @@ InductionMeasure measure_induction(const Transformer& gpt, const InductionOption
   return measure;
 }
 
-InductionCircuit measure_induction_circuit(const Transformer& gpt,
+InductionCircuit measure_induction_circuit(const Transformer& model,
                                            const InductionOptions& options) {
-  require_predicts_next(gpt.specification(), "the circuit of induction");
-  require_sums_to_logits(gpt.specification(), "the circuit of induction");
-  InductionCircuit circuit{.whole = measure_induction(gpt, options)};
+  require_predicts_next(model.specification(), "the circuit of induction");
+  require_sums_to_logits(model.specification(), "the circuit of induction");
+  InductionCircuit circuit{.whole = measure_induction(model, options)};
   const auto loss_with = [&](Intervention intervention) {
     std::vector<Intervention> one;
     one.push_back(std::move(intervention));
-    Interventions editor(gpt.specification(), std::move(one));
+    Interventions editor(model.specification(), std::move(one));
     InductionOptions changed = options;
     changed.editor = &editor;
     changed.control = false;
-    return measure_induction(gpt, changed).repeated_half_loss;
+    return measure_induction(model, changed).repeated_half_loss;
   };
   if (const auto head = circuit.whole.induction_head()) {
     circuit.loss_without_induction_head =

@@ -65,7 +65,7 @@ struct InductionMeasure {
 // and different from each other as long as there are enough; each sequence twice. Throws
 // Error{invalid_argument} where two lengths do not fit the context, Error{interrupted} when
 // stopped.
-InductionMeasure measure_induction(const Transformer& gpt, const InductionOptions& options = {});
+InductionMeasure measure_induction(const Transformer& model, const InductionOptions& options = {});
 
 // The effect of the circuit: the same measure without the induction head, and with the
 // previous-token head's edges from each token to the previous one cut. Absent where there is no
@@ -75,7 +75,7 @@ struct InductionCircuit {
   std::optional<double> loss_without_induction_head;  // of the repeated half
   std::optional<double> loss_without_previous_edges;
 };
-InductionCircuit measure_induction_circuit(const Transformer& gpt,
+InductionCircuit measure_induction_circuit(const Transformer& model,
                                            const InductionOptions& options = {});
 
 // The two consecutive measurements between which a score rose most.

@@ -99,9 +99,9 @@ std::vector<Point> word_walk_points(const StackSpecification& config, std::int64
   return points;
 }
 
-WordWalk walk_word(const Transformer& gpt, const Capture& capture, std::int64_t layer,
+WordWalk walk_word(const Transformer& model, const Capture& capture, std::int64_t layer,
                    std::int64_t head, std::int64_t position, std::span<const float> shares) {
-  const StackSpecification& config = gpt.specification();
+  const StackSpecification& config = model.specification();
   checked_layer(layer, config);
   checked_head(head, config);
   const AttentionSpecification& attention = config.block.attention;
@@ -148,7 +148,7 @@ WordWalk walk_word(const Transformer& gpt, const Capture& capture, std::int64_t 
 
   // 5. output projection, added to the residual stream
   walk.head_projection =
-      project_head(kernels::MultipliedWeight(gpt.parameters().block(layer).projection).view(),
+      project_head(kernels::MultipliedWeight(model.parameters().block(layer).projection).view(),
                    walk.output, head * config.head_size());
   walk.attention_out = stream_row(capture.at({PointKind::attention_out, layer}), position);
   walk.residual_before = stream_row(capture.at({PointKind::residual_pre, layer}), position);

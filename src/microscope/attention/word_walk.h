@@ -47,7 +47,7 @@ std::vector<Point> word_walk_points(const StackSpecification& config, std::int64
 
 // `capture` holds those points for one sequence (B = 1). `shares` (T) is the row of the pattern if
 // an intervention changed it; empty: softmax of the scores.
-WordWalk walk_word(const Transformer& gpt, const Capture& capture, std::int64_t layer,
+WordWalk walk_word(const Transformer& model, const Capture& capture, std::int64_t layer,
                    std::int64_t head, std::int64_t position, std::span<const float> shares = {});
 
 double length(const std::vector<float>& vector);  // Euclidean

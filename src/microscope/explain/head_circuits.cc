@@ -13,17 +13,17 @@
 
 namespace heed {
 
-LayerHeads::LayerHeads(const Transformer& gpt, std::int64_t layer)
-    : attention_(gpt.specification().block.attention),
-      query_key_value_(gpt.parameters().block(layer).query_key_value.weight),
-      outputs_(Shape{gpt.specification().attention_width(), gpt.specification().channels}) {
-  const View<const float> projection = gpt.parameters().block(layer).projection.weight;  // (C, A)
+LayerHeads::LayerHeads(const Transformer& model, std::int64_t layer)
+    : attention_(model.specification().block.attention),
+      query_key_value_(model.parameters().block(layer).query_key_value.weight),
+      outputs_(Shape{model.specification().attention_width(), model.specification().channels}) {
+  const View<const float> projection = model.parameters().block(layer).projection.weight;  // (C, A)
   const View<float> outputs = outputs_.view();
   for (std::int64_t a = 0; a < outputs.extent(0); ++a) {
     for (std::int64_t c = 0; c < outputs.extent(1); ++c) outputs(a, c) = projection(c, a);
   }
   if (!attention_.query_key_norm) return;
-  const BlockParameters& block = gpt.parameters().block(layer);
+  const BlockParameters& block = model.parameters().block(layer);
   const std::int64_t keys_end = attention_.query_width() + attention_.key_value_width();
   with_gains_ = Tensor<float>(query_key_value_.shape());
   for (std::int64_t row = 0; row < query_key_value_.extent(0); ++row) {
@@ -161,16 +161,16 @@ HeadNorms head_norms(const LayerHeads& layer, std::int64_t head, CompositionKind
 
 }  // namespace
 
-Tensor<float> composition_scores(const Transformer& gpt, CompositionKind kind) {
-  require_sums_to_logits(gpt.specification(), "composition of heads");
-  const StackSpecification& config = gpt.specification();
+Tensor<float> composition_scores(const Transformer& model, CompositionKind kind) {
+  require_sums_to_logits(model.specification(), "composition of heads");
+  const StackSpecification& config = model.specification();
   const std::int64_t heads = config.heads();
   const std::int64_t size = config.head_size();
   const std::int64_t group = config.block.attention.group_size();
   std::vector<LayerHeads> layers;
   std::vector<HeadNorms> norms;
   for (std::int64_t l = 0; l < config.layers; ++l) {
-    layers.emplace_back(gpt, l);
+    layers.emplace_back(model, l);
     for (std::int64_t h = 0; h < heads; ++h) norms.push_back(head_norms(layers[l], h, kind));
   }
   Tensor<float> scores(Shape{config.layers, heads, config.layers, heads});
@@ -235,13 +235,13 @@ Tensor<float> rows_of(const Eigen::MatrixXd& columns) {
 
 }  // namespace
 
-SingularVectors singular_vectors(const Transformer& gpt, HeadCircuit circuit, std::int64_t layer,
+SingularVectors singular_vectors(const Transformer& model, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head) {
-  require_sums_to_logits(gpt.specification(), "circuits of heads");
-  const StackSpecification& config = gpt.specification();
+  require_sums_to_logits(model.specification(), "circuits of heads");
+  const StackSpecification& config = model.specification();
   checked_layer(layer, config);
   checked_head(head, config);
-  const LayerHeads heads(gpt, layer);
+  const LayerHeads heads(model, layer);
   const bool asks = circuit == HeadCircuit::query_key;
   const Factored left = factor(columns_of(asks ? heads.query(head) : heads.value(head)));
   const Factored right = factor(columns_of(asks ? heads.key(head) : heads.output(head)));

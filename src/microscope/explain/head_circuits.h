@@ -18,7 +18,7 @@ namespace heed {
 // output (D, C). So W_QK = queryᵀ·key and W_OV = valueᵀ·output, both (C, C) of rank D.
 class LayerHeads {
  public:
-  LayerHeads(const Transformer& gpt, std::int64_t layer);
+  LayerHeads(const Transformer& model, std::int64_t layer);
 
   View<const float> query(std::int64_t head) const;  // (D, C)
   View<const float> key(std::int64_t head) const;
@@ -53,7 +53,7 @@ enum class CompositionKind {
 // all_composition_scores). Computed from D x D products of the factors; no C x C matrix is
 // formed. Uses the weights as they are: process them first (weight_processing.h) to fold the norms
 // into them. W_QK is that of LayerHeads: of equal positions where they are rotary.
-Tensor<float> composition_scores(const Transformer& gpt, CompositionKind kind);
+Tensor<float> composition_scores(const Transformer& model, CompositionKind kind);
 
 // Singular vectors of a head's low-rank products W_QK and W_OV: its main input and output
 // directions.
@@ -74,7 +74,7 @@ struct SingularVectors {
 // are Highly Interpretable, 2022; TransformerLens: FactoredMatrix.svd). Each pair's sign makes the
 // largest element of its left vector positive. Uses the weights as they are; see
 // weight_processing.h. Throws Error{invalid_argument} for a head that does not exist.
-SingularVectors singular_vectors(const Transformer& gpt, HeadCircuit circuit, std::int64_t layer,
+SingularVectors singular_vectors(const Transformer& model, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head);
 
 }  // namespace heed

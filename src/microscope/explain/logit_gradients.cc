@@ -61,10 +61,10 @@ struct MetricRow {
   }
 };
 
-MetricRow metric_row(const Transformer& gpt, const LogitQuestion& question) {
-  question.validate(gpt.specification());
-  const LinearWeights& unembedding = gpt.parameters().unembedding();
-  MetricRow row{.gradient = std::vector<float>(gpt.specification().channels)};
+MetricRow metric_row(const Transformer& model, const LogitQuestion& question) {
+  question.validate(model.specification());
+  const LinearWeights& unembedding = model.parameters().unembedding();
+  MetricRow row{.gradient = std::vector<float>(model.specification().channels)};
   const auto add = [&](std::int32_t token, float sign) {
     const std::vector<float> weights = kernels::multiplied_row(unembedding, token);
     for (std::size_t c = 0; c < weights.size(); ++c) row.gradient[c] += sign * weights[c];
@@ -158,12 +158,12 @@ std::vector<PathPoint> interval_ends(const std::function<double(double)>& metric
 }
 
 // (T, C): where the path begins; of no elements for zero.
-Tensor<float> baseline_embedding(const Transformer& gpt, std::int64_t positions,
+Tensor<float> baseline_embedding(const Transformer& model, std::int64_t positions,
                                  const AttributionBaseline& baseline) {
-  const StackSpecification& config = gpt.specification();
+  const StackSpecification& config = model.specification();
   if (baseline.kind == AttributionBaseline::Kind::zero) return {};
   Tensor<float> rows(Shape{positions, config.channels});
-  const View<const float> table = gpt.parameters().token_embedding();
+  const View<const float> table = model.parameters().token_embedding();
   if (baseline.kind == AttributionBaseline::Kind::mean) {
     for (std::int64_t c = 0; c < config.channels; ++c) {
       double sum = 0;
@@ -205,13 +205,13 @@ void require_complete(const IntegratedGradients& found, std::int64_t steps) {
 }
 
 // The metric of a pass that `editor` edits, without backward.
-double metric_of(const Transformer& gpt, std::span<const std::int32_t> tokens,
+double metric_of(const Transformer& model, std::span<const std::int32_t> tokens,
                  const LogitMetric& metric, Editor& editor) {
   const auto positions = std::ssize(tokens);
-  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
-              {.sequences = {1, positions}, .editor = &editor}, activations);
-  return metric_row(gpt, metric.question)
+  const StackActivations activations(model.specification(), 1, positions, Keep::one_block);
+  model.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
+                {.sequences = {1, positions}, .editor = &editor}, activations);
+  return metric_row(model, metric.question)
       .metric(activations.final_norm()[position_in_text(metric.position, positions)].span());
 }
 
@@ -232,39 +232,27 @@ Tensor<float> sum_of_last(const Tensor<float>& a, const Tensor<float>& b, const 
 
 }  // namespace
 
-LogitGradients differentiate_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
+LogitGradients differentiate_logit(const Transformer& model, const Texts& texts,
                                    const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor) {
-  require_sums_to_logits(gpt.specification(), "a gradient of logits");
-  const StackSpecification& config = gpt.specification();
-  require_text_fits(config, tokens);
-  const auto positions = std::ssize(tokens);
-  const std::int64_t position = position_in_text(metric.position, positions);
-  const MetricRow row = metric_row(gpt, metric.question);
-  for (const Point& point : points) require_point(config, point);
+  const Architecture& architecture = model.architecture();
+  if (!architecture.is_encoder_decoder()) {
+    require_sums_to_logits(model.specification(), "a gradient of logits");
+  }
+  require_texts_fit(architecture, texts);
+  const std::int64_t position = position_in_text(metric.position, std::ssize(texts.target));
+  const MetricRow row = metric_row(model, metric.question);
+  for (const Point& point : points) require_point(architecture, point);
 
   GradientProbe probe(points);
-  const View<const std::int32_t> batch(tokens.data(), {1, positions});
-  const EditorOfPass of_pass(gpt.editor(), editor);
-  const Pass pass{.sequences = {1, positions}, .probe = &probe, .editor = of_pass.get()};
-  const StackActivations activations(config, 1, positions, Keep::every_block);
-  gpt.forward(batch, pass, activations);
-  // After the pass: functions of the user show only then which values they change.
-  require_gradients_past(of_pass.get(), {.stacks = {config}}, [&](const Point& point) {
-    return std::ranges::find(points, point) != points.end();
-  });
-  const ActivationGradients buffers(config, positions);
-  std::ranges::fill(buffers.norm.span(), 0.0F);
-  std::ranges::copy(row.gradient, &buffers.norm(position, 0));
-  gpt.backward(batch, pass, activations, buffers, nullptr);
-  if (pass.wants_gradient(PointKind::logits, -1)) {
-    Tensor<float> d_logits(Shape{positions, config.vocabulary_size});
-    d_logits.view()(position, metric.question.token) += 1.0F;
-    if (metric.question.against) d_logits.view()(position, *metric.question.against) -= 1.0F;
-    pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
+  const RecordedPass pass(model, texts, borrowed_editor(editor), {.observer = &probe});
+  GradientTarget target{.logits = {{position, metric.question.token, 1}}};
+  if (metric.question.against) {
+    target.logits.push_back({position, *metric.question.against, -1});
   }
+  pass.backward(target, probe);
 
-  LogitGradients result{.metric = row.metric(activations.final_norm()[position].span()),
+  LogitGradients result{.metric = row.metric(pass.final_rows()[position].span()),
                         .points = std::move(points)};
   for (const Point& point : result.points) {
     result.values.push_back(copy_of(probe.value(point)));
@@ -273,24 +261,28 @@ LogitGradients differentiate_logit(const Transformer& gpt, std::span<const std::
   return result;
 }
 
-AttributionPatching estimate_patching(const Transformer& gpt, std::span<const std::int32_t> clean,
-                                      std::span<const std::int32_t> corrupted,
-                                      const LogitMetric& metric, const std::vector<Point>& points) {
-  require_sums_to_logits(gpt.specification(), "estimated patching");
-  require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
-          "the texts have {} and {} tokens; patching needs texts of equal length", clean.size(),
-          corrupted.size());
+AttributionPatching estimate_patching(const Transformer& model, const Texts& clean,
+                                      const Texts& corrupted, const LogitMetric& metric,
+                                      const std::vector<Point>& points) {
+  if (!model.architecture().is_encoder_decoder()) {
+    require_sums_to_logits(model.specification(), "estimated patching");
+  }
+  require(clean.source.size() == corrupted.source.size() &&
+              clean.target.size() == corrupted.target.size(),
+          ErrorCode::invalid_argument,
+          "the texts have {} and {} tokens; patching needs texts of equal length",
+          clean.source.size() + clean.target.size(),
+          corrupted.source.size() + corrupted.target.size());
   for (const Point& point : points) {
-    require(point.kind != PointKind::scores, ErrorCode::invalid_argument,
+    require(!is_scores_point(point.kind), ErrorCode::invalid_argument,
             "'{}' contains −∞, which has no differences; use the pattern", point_name(point));
   }
-  const LogitGradients from = differentiate_logit(gpt, corrupted, metric, points);
+  const LogitGradients from = differentiate_logit(model, corrupted, metric, points);
   Capture to(points);
-  const RecordedPass pass(gpt, {.source = {}, .target = {clean.begin(), clean.end()}}, {},
-                          {.keep = Keep::one_block, .observer = &to});
-  const std::int64_t position = position_in_text(metric.position, std::ssize(clean));
+  const RecordedPass pass(model, clean, {}, {.keep = Keep::one_block, .observer = &to});
+  const std::int64_t position = position_in_text(metric.position, pass.positions());
   AttributionPatching result{
-      .clean_metric = metric_row(gpt, metric.question).metric(pass.final_rows()[position].span()),
+      .clean_metric = metric_row(model, metric.question).metric(pass.final_rows()[position].span()),
       .corrupted_metric = from.metric,
       .points = points};
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -304,12 +296,12 @@ namespace {
 // The path of integrated gradients, and the integral over parts of it.
 class EmbeddingPath {
  public:
-  EmbeddingPath(const Transformer& gpt, std::span<const std::int32_t> tokens,
+  EmbeddingPath(const Transformer& model, std::span<const std::int32_t> tokens,
                 const LogitMetric& metric, const IntegrationOptions& options)
-      : gpt_(gpt),
+      : model_(model),
         tokens_(tokens),
         metric_(metric),
-        start_(baseline_embedding(gpt, std::ssize(tokens), options.baseline)),
+        start_(baseline_embedding(model, std::ssize(tokens), options.baseline)),
         unit_(gauss_legendre(options.steps)),
         step_(std::move(at(1).values.front())) {
     for (std::int64_t i = 0; i < start_.size(); ++i) step_[i] -= start_[i];
@@ -329,7 +321,7 @@ class EmbeddingPath {
 
   double metric_at(double alpha) const {
     EmbeddingOnPath editor(start(), alpha);
-    return metric_of(gpt_, tokens_, metric_, editor);
+    return metric_of(model_, tokens_, metric_, editor);
   }
 
   Piece integrated(Piece piece) const {
@@ -359,10 +351,10 @@ class EmbeddingPath {
   }
   LogitGradients at(double alpha) const {
     EmbeddingOnPath editor(start(), alpha);
-    return differentiate_logit(gpt_, tokens_, metric_, {{PointKind::embedding}}, &editor);
+    return differentiate_logit(model_, tokens_, metric_, {{PointKind::embedding}}, &editor);
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   std::span<const std::int32_t> tokens_;
   LogitMetric metric_;
   Tensor<float> start_;  // (T, C), or of no elements for zero
@@ -372,15 +364,15 @@ class EmbeddingPath {
 
 }  // namespace
 
-IntegratedGradients integrate_gradients(const Transformer& gpt,
+IntegratedGradients integrate_gradients(const Transformer& model,
                                         std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric,
                                         const IntegrationOptions& options) {
-  require_sums_to_logits(gpt.specification(), "integrated gradients");
+  require_sums_to_logits(model.specification(), "integrated gradients");
   require(options.steps >= 1, ErrorCode::invalid_argument, "{} steps: expected at least one",
           options.steps);
-  require_text_fits(gpt.specification(), tokens);
-  const EmbeddingPath path(gpt, tokens, metric, options);
+  require_text_fits(model.specification(), tokens);
+  const EmbeddingPath path(model, tokens, metric, options);
   const std::vector<PathPoint> ends =
       interval_ends([&](double alpha) { return path.metric_at(alpha); });
   std::vector<EmbeddingPath::Piece> pieces;

@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heed/explain.h"
@@ -15,7 +16,8 @@
 
 namespace heed {
 
-// The differentiated metric: the question's logit at `position` of the text (−1: the last).
+// The differentiated metric: the question's logit at `position` of the text, of two of the target
+// (−1: the last).
 struct LogitMetric {
   LogitQuestion question;
   std::int64_t position = -1;
@@ -32,9 +34,16 @@ struct LogitGradients {
 // weights, backward multiplies by the dequantised ones, in f32. Throws Error{invalid_argument} for
 // a text that does not fit the model, a token or position that does not exist, and
 // Error{unsupported} for a point before one where the editor does more than add.
-LogitGradients differentiate_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
+LogitGradients differentiate_logit(const Transformer& model, const Texts& texts,
                                    const LogitMetric& metric, std::vector<Point> points,
                                    Editor* editor = nullptr);
+inline LogitGradients differentiate_logit(const Transformer& model,
+                                          std::span<const std::int32_t> tokens,
+                                          const LogitMetric& metric, std::vector<Point> points,
+                                          Editor* editor = nullptr) {
+  return differentiate_logit(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}},
+                             metric, std::move(points), editor);
+}
 
 // First-order estimate of the change of the metric when a value of the corrupted pass is replaced
 // by that of the clean pass: (clean − corrupted) · ∂metric/∂corrupted, summed over the last
@@ -47,10 +56,10 @@ struct AttributionPatching {
   std::vector<Tensor<float>> effects;  // (1, T) of the stream and neurons, (1, T, H) of q, k, v, z,
                                        // (1, H, T) of the pattern
 };
-// The texts have the same number of tokens. Throws what differentiate_logit() throws.
-AttributionPatching estimate_patching(const Transformer& gpt, std::span<const std::int32_t> clean,
-                                      std::span<const std::int32_t> corrupted,
-                                      const LogitMetric& metric, const std::vector<Point>& points);
+// The texts have the same numbers of tokens. Throws what differentiate_logit() throws.
+AttributionPatching estimate_patching(const Transformer& model, const Texts& clean,
+                                      const Texts& corrupted, const LogitMetric& metric,
+                                      const std::vector<Point>& points);
 
 struct IntegratedGradients {
   std::vector<double> tokens;  // (T): the attribution of each token's embedding
@@ -69,7 +78,7 @@ struct IntegratedGradients {
 // no more than a thousandth. Throws as above, Error{invalid_argument} for fewer than one step and
 // for a baseline of another length, and Error{unsupported} where the attributions miss their sum,
 // metric − baseline, by more than 5 %: they are not an attribution then.
-IntegratedGradients integrate_gradients(const Transformer& gpt,
+IntegratedGradients integrate_gradients(const Transformer& model,
                                         std::span<const std::int32_t> tokens,
                                         const LogitMetric& metric,
                                         const IntegrationOptions& options = {});

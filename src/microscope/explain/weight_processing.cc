@@ -25,14 +25,14 @@ StackSpecification processed_config(const StackSpecification& config,
   return processed;
 }
 
-Transformer copy_of(const Transformer& gpt, const WeightProcessing& processing) {
-  Transformer copy({.stacks = {processed_config(gpt.specification(), processing)}});
+Transformer copy_of(const Transformer& model, const WeightProcessing& processing) {
+  Transformer copy({.stacks = {processed_config(model.specification(), processing)}});
   for (const Parameter& parameter : copy.parameters().list()) {
     const View<float> to = copy.parameters().tensor(parameter.id);
     if (parameter.id == ParameterId{Role::unembedding}) {
-      std::ranges::copy(gpt.parameters().unembedding().weight.span(), to.data());
-    } else if (gpt.parameters().has(parameter.id)) {
-      std::ranges::copy(gpt.parameters().tensor(parameter.id).span(), to.data());
+      std::ranges::copy(model.parameters().unembedding().weight.span(), to.data());
+    } else if (model.parameters().has(parameter.id)) {
+      std::ranges::copy(model.parameters().tensor(parameter.id).span(), to.data());
     }
   }
   return copy;
@@ -41,7 +41,7 @@ Transformer copy_of(const Transformer& gpt, const WeightProcessing& processing) 
 // The parameters of a model by role; absent ones are empty.
 class Tensors {
  public:
-  explicit Tensors(Transformer& gpt) : parameters_(gpt.parameters()) {}
+  explicit Tensors(Transformer& model) : parameters_(model.parameters()) {}
 
   View<float> weight(Role role, std::int64_t layer = -1) const {
     return find({role, Part::weight, layer});
@@ -172,9 +172,9 @@ void fold_value_biases(const Tensors& tensors, const StackSpecification& config)
 
 }  // namespace
 
-Transformer process_weights(const Transformer& gpt, const WeightProcessing& processing) {
-  require_sums_to_logits(gpt.specification(), "weight processing");
-  Transformer processed = copy_of(gpt, processing);
+Transformer process_weights(const Transformer& model, const WeightProcessing& processing) {
+  require_sums_to_logits(model.specification(), "weight processing");
+  Transformer processed = copy_of(model, processing);
   const StackSpecification& config = processed.specification();
   const Tensors tensors(processed);
   // An RMS norm sees the mean of the stream, so that it cannot be removed from what writes to it.

@@ -28,6 +28,6 @@ struct WeightProcessing {
 // Returns a new model with an untied unembedding, and with the biases that folded ones become.
 // Norms of queries and keys stay: what they normalise is a head, not the stream. Sums are
 // accumulated in double. The result is not prepared (Parameters::prepare).
-Transformer process_weights(const Transformer& gpt, const WeightProcessing& processing = {});
+Transformer process_weights(const Transformer& model, const WeightProcessing& processing = {});
 
 }  // namespace heed

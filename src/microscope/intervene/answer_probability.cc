@@ -29,16 +29,16 @@ Interventions switching_off(const StackSpecification& config, std::span<const He
   return {config, std::move(off)};
 }
 
-std::vector<double> next_token_probabilities(const Transformer& gpt,
+std::vector<double> next_token_probabilities(const Transformer& model,
                                              std::span<const std::int32_t> tokens, Editor* editor,
                                              Probe* probe) {
-  require_predicts_next(gpt.specification(), "the probability of an answer");
+  require_predicts_next(model.specification(), "the probability of an answer");
   const std::int64_t positions = std::ssize(tokens);
-  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}},
-              {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
-  Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
-  gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
+  const StackActivations activations(model.specification(), 1, positions, Keep::one_block);
+  model.forward({tokens.data(), {1, positions}},
+                {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
+  Tensor<float> logits(Shape{1, model.specification().vocabulary_size});
+  model.project(activations.final_norm().slice(0, positions - 1, positions), logits);
   const double largest = *std::ranges::max_element(logits.span());
   std::vector<double> probabilities;
   double sum = 0;
@@ -50,15 +50,15 @@ std::vector<double> next_token_probabilities(const Transformer& gpt,
   return probabilities;
 }
 
-double answer_probability(const Transformer& gpt, std::span<const std::int32_t> tokens,
+double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
                           std::int32_t answer, Editor* editor, Probe* probe) {
-  return next_token_probabilities(gpt, tokens, editor, probe)[static_cast<std::size_t>(answer)];
+  return next_token_probabilities(model, tokens, editor, probe)[static_cast<std::size_t>(answer)];
 }
 
-double answer_probability_without(const Transformer& gpt, std::span<const std::int32_t> tokens,
+double answer_probability_without(const Transformer& model, std::span<const std::int32_t> tokens,
                                   std::int32_t answer, std::span<const HeadName> heads) {
-  Interventions interventions = switching_off(gpt.specification(), heads);
-  return answer_probability(gpt, tokens, answer, &interventions);
+  Interventions interventions = switching_off(model.specification(), heads);
+  return answer_probability(model, tokens, answer, &interventions);
 }
 
 HeadsOff heads_that_halve(const StackSpecification& config, double before, std::size_t most,

@@ -27,16 +27,16 @@ std::vector<HeadName> all_heads(const StackSpecification& config);
 Interventions switching_off(const StackSpecification& config, std::span<const HeadName> heads);
 
 // Of every token after `tokens`, (V). Takes one pass.
-std::vector<double> next_token_probabilities(const Transformer& gpt,
+std::vector<double> next_token_probabilities(const Transformer& model,
                                              std::span<const std::int32_t> tokens,
                                              Editor* editor = nullptr, Probe* probe = nullptr);
 
 // Of `answer` after `tokens`. Takes one pass.
-double answer_probability(const Transformer& gpt, std::span<const std::int32_t> tokens,
+double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
                           std::int32_t answer, Editor* editor = nullptr, Probe* probe = nullptr);
 
 // The same where the mixed values of `heads` are zero at every position.
-double answer_probability_without(const Transformer& gpt, std::span<const std::int32_t> tokens,
+double answer_probability_without(const Transformer& model, std::span<const std::int32_t> tokens,
                                   std::int32_t answer, std::span<const HeadName> heads);
 
 // Heads that take at least half of a probability away: added one by one, each the one that takes

@@ -34,14 +34,14 @@ std::vector<double> row_changes(View<const float> before, View<const float> afte
 class GreedyDecoder {
  public:
   GreedyDecoder(const Transformer& model, std::span<const std::int32_t> source,
-                const GreedyOptions& options, std::int64_t longest)
+                const GreedyOptions& options, std::int64_t max_length)
       : model_(model),
         options_(options),
         editor_(model.editor(), options.editor),
         sources_(std::ssize(source)),
         encoder_(model.architecture().encoder(), 1, sources_, Keep::one_block),
         decoder_(model.architecture().decoder(), 1, 1, Keep::one_block, sources_),
-        cache_(model.make_cache(1, longest, CacheType::f32)),
+        cache_(model.make_cache(1, max_length, CacheType::f32)),
         memory_{.rows = encoder_.final_norm(), .texts = {1, sources_}} {
     stack_forward(model.stack(StackSite::encoder), {source.data(), Shape{1, sources_}},
                   {.sequences = {1, sources_},
@@ -99,18 +99,19 @@ GreedyTranslation translate_greedily(const Transformer& model, std::span<const s
   require(architecture.decoder_start >= 0, ErrorCode::invalid_argument,
           "this model does not say with which token its decoder starts");
   const std::int64_t room = architecture.decoder().context;
-  const std::int64_t longest = options.longest > 0 ? std::min(options.longest, room) : room;
-  GreedyDecoder decoder(model, source, options, longest);
+  const std::int64_t max_length =
+      options.max_length > 0 ? std::min(options.max_length, room) : room;
+  GreedyDecoder decoder(model, source, options, max_length);
   GreedyTranslation translation;
   auto token = static_cast<std::int32_t>(architecture.decoder_start);
-  for (std::int64_t step = 0; step < longest; ++step) {
+  for (std::int64_t step = 0; step < max_length; ++step) {
     require(!stop_requested(options.stop), ErrorCode::interrupted,
             "interrupted after {} tokens of the translation", step);
     const std::vector<double> probabilities = probabilities_of(decoder.read(token));
     const auto best = std::ranges::max_element(probabilities);
     if (step == 0 && architecture.forced_first >= 0) {
       token = static_cast<std::int32_t>(architecture.forced_first);
-    } else if (step + 1 == longest && architecture.forced_last >= 0) {
+    } else if (step + 1 == max_length && architecture.forced_last >= 0) {
       token = static_cast<std::int32_t>(architecture.forced_last);
     } else {
       translation.log_probability += std::log(*best);

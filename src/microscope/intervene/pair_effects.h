@@ -21,9 +21,9 @@ struct GreedyTranslation {
   bool is_finished() const { return end.has_value(); }
 };
 struct GreedyOptions {
-  std::int64_t longest = 0;  // tokens; 0: as many as the context holds
-  Editor* editor = nullptr;  // edits both stacks at every step; or null
-  Probe* probe = nullptr;    // observes them
+  std::int64_t max_length = 0;  // tokens; 0: as many as the context holds
+  Editor* editor = nullptr;     // edits both stacks at every step; or null
+  Probe* probe = nullptr;       // observes them
   StopFlag stop = nullptr;
 };
 // Throws Error{invalid_argument} for a source that does not fit the encoder, and Error{interrupted}

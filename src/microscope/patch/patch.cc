@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/patch/patch_cells.h"
 #include "microscope/traces/point_names.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -77,53 +79,78 @@ void PatchFile::write(const std::vector<double>& values) const {
   write_text_file(path_, OrderedJson{{"patch", key_}, {"cells", std::move(cells)}}.dump() + "\n");
 }
 
-void check_token(const Transformer& gpt, std::int32_t token, const char* what) {
-  require(token >= 0 && token < gpt.specification().vocabulary_size, ErrorCode::invalid_argument,
-          "{} {} is outside the model's vocabulary of {}", what, token,
-          gpt.specification().vocabulary_size);
+void check_token(const Transformer& model, std::int32_t token, const char* what) {
+  const std::int64_t vocabulary = model.specification().vocabulary_size;
+  require(token >= 0 && token < vocabulary, ErrorCode::invalid_argument,
+          "{} {} is outside the model's vocabulary of {}", what, token, vocabulary);
 }
 
-void check_request(const Transformer& gpt, const PatchRequest& request) {
-  require_predicts_next(gpt.specification(), "patching");
+void check_lengths(const std::vector<std::int32_t>& clean,
+                   const std::vector<std::int32_t>& corrupted, const char* text) {
+  require(clean.size() == corrupted.size(), ErrorCode::invalid_argument,
+          "the clean {0} has {1} tokens and the corrupted one {2}: patching needs the same number, "
+          "token for token",
+          text, clean.size(), corrupted.size());
+}
+
+void check_texts(const Transformer& model, const PatchRequest& request) {
+  const Architecture& architecture = model.architecture();
+  if (architecture.is_encoder_decoder()) {
+    check_lengths(request.clean_source, request.corrupted_source, "source");
+    check_lengths(request.clean, request.corrupted, "target");
+    require_texts_fit(architecture, clean_texts(request));
+    return require_texts_fit(architecture, corrupted_texts(request));
+  }
+  require(request.clean_source.empty() && request.corrupted_source.empty(),
+          ErrorCode::invalid_argument, "patching got sources: a model of one stack reads one text");
+  require_text_fits(model.specification(), request.clean, "the clean prompt");
+  check_lengths(request.clean, request.corrupted, "prompt");
+  for (const std::int32_t token : request.clean) check_token(model, token, "token id");
+  for (const std::int32_t token : request.corrupted) check_token(model, token, "token id");
+}
+
+// What the sweep of a model of one stack computes apart, a pass of two stacks does whole.
+void check_model(const Transformer& model) {
+  if (model.architecture().is_encoder_decoder()) return;
+  require_predicts_next(model.specification(), "patching");
+  require_sums_to_logits(model.specification(), "patching");
+}
+
+void check_request(const Transformer& model, const PatchRequest& request) {
+  check_model(model);
   require(
-      gpt.editor() == nullptr || request.results.empty(), ErrorCode::unsupported,
+      model.editor() == nullptr || request.results.empty(), ErrorCode::unsupported,
       "cells of a model with hooks or edits cannot be resumed from {}: what those change is not "
       "known there",
       request.results.string());
-  require_sums_to_logits(gpt.specification(), "patching");
-  const StackSpecification& config = gpt.specification();
-  require_text_fits(config, request.clean, "the clean prompt");
-  require(
-      request.clean.size() == request.corrupted.size(), ErrorCode::invalid_argument,
-      "the clean prompt has {} tokens and the corrupted one {}: patching needs the same number, "
-      "token for token",
-      request.clean.size(), request.corrupted.size());
-  for (const std::int32_t token : request.clean) check_token(gpt, token, "token id");
-  for (const std::int32_t token : request.corrupted) check_token(gpt, token, "token id");
+  check_texts(model, request);
   if (request.metric.kind != PatchMetric::Kind::kl) {
-    check_token(gpt, request.metric.answer, "the answer");
+    check_token(model, request.metric.answer, "the answer");
   }
   if (request.metric.kind == PatchMetric::Kind::logit_difference) {
-    check_token(gpt, request.metric.wrong, "the wrong answer");
+    check_token(model, request.metric.wrong, "the wrong answer");
     require(request.metric.answer != request.metric.wrong, ErrorCode::invalid_argument,
             "the answer and the wrong answer are the same token, {}", request.metric.answer);
   }
-  require_point(config, {patch_grid_kind(request.grid).point, 0});
+  const PatchGridKind& kind = patch_grid_kind(request.grid);
+  const PatchedSite site = patched_site(model.architecture(), request);
+  require_point(model.architecture(), site.point(kind, 0));
   if (request.method == PatchMethod::attribution) {
-    require(!patch_grid_kind(request.grid).is_edge(), ErrorCode::invalid_argument,
+    require(!kind.is_edge(), ErrorCode::invalid_argument,
             "attribution patching does not support the grid '{}' of single edges",
             patch_grid_name(request.grid));
     require(request.metric.kind == PatchMetric::Kind::logit_difference, ErrorCode::invalid_argument,
             "attribution patching supports the logit difference only");
   }
-  if (!patch_grid_kind(request.grid).is_edge()) return;
+  if (!kind.is_edge()) return;
+  const std::int64_t layers = model.specification(site.site.stack).layers;
+  const std::int64_t heads = attention_of(model.architecture(), site.site).query_heads;
   require(
-      request.layer >= 0 && request.layer < config.layers && request.head >= 0 &&
-          request.head < config.heads(),
+      request.layer >= 0 && request.layer < layers && request.head >= 0 && request.head < heads,
       ErrorCode::invalid_argument,
       "edge grids need a head, and L{}H{} does not exist: the model has layers 0 to {} and heads 0 "
       "to {}",
-      request.layer, request.head, config.layers - 1, config.heads() - 1);
+      request.layer, request.head, layers - 1, heads - 1);
 }
 
 double log_sum_exp(std::span<const float> logits) {
@@ -134,23 +161,30 @@ double log_sum_exp(std::span<const float> logits) {
 }
 
 // Encodes everything that cell values depend on.
-std::string request_key(const Transformer& gpt, const PatchRequest& request) {
+std::string request_key(const Transformer& model, const PatchRequest& request) {
   std::string key =
       fmt::format("{} metric {} answer {} wrong {} head {}.{} weights {:a} {} clean",
                   patch_grid_name(request.grid), static_cast<int>(request.metric.kind),
                   request.metric.answer, request.metric.wrong, request.layer, request.head,
-                  kernels::squared_norm(gpt.parameters().all()),
-                  kernels::weight_format_name(gpt.parameters().prepared_format()));
+                  kernels::squared_norm(model.parameters().all()),
+                  kernels::weight_format_name(model.parameters().prepared_format()));
   for (const std::int32_t token : request.clean) key += fmt::format(" {}", token);
   key += " corrupted";
   for (const std::int32_t token : request.corrupted) key += fmt::format(" {}", token);
+  if (!model.architecture().is_encoder_decoder()) return key;
+  key +=
+      fmt::format(" site {} clean source {} corrupted source {}",
+                  site_name(patched_site(model.architecture(), request).site),
+                  fmt::join(request.clean_source, " "), fmt::join(request.corrupted_source, " "));
   return key;
 }
 
-std::unique_ptr<CellRuns> cell_runs(const Transformer& gpt, const PatchRequest& request,
+std::unique_ptr<CellRuns> cell_runs(const Transformer& model, const PatchRequest& request,
                                     const std::vector<std::int32_t>& predicted) {
-  if (gpt.editor() != nullptr) return std::make_unique<PatchPasses>(gpt, request, predicted);
-  return std::make_unique<PatchRuns>(gpt, request, predicted);
+  if (model.editor() != nullptr || model.architecture().is_encoder_decoder()) {
+    return std::make_unique<PatchPasses>(model, request, predicted);
+  }
+  return std::make_unique<PatchRuns>(model, request, predicted);
 }
 
 }  // namespace
@@ -176,27 +210,30 @@ double patch_metric(const PatchMetric& metric, std::span<const float> logits,
   return divergence;
 }
 
-PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
-  check_request(gpt, request);
-  if (request.method == PatchMethod::attribution) return estimate_sweep(gpt, request);
-  const std::vector<PatchCell> cells = patch_cells(gpt.specification(), request);
-  const auto positions = static_cast<std::int64_t>(request.clean.size());
+PatchResult patch_sweep(const Transformer& model, const PatchRequest& request) {
+  check_request(model, request);
+  if (request.method == PatchMethod::attribution) return estimate_sweep(model, request);
+  const std::vector<PatchCell> cells = patch_cells(model.architecture(), request);
+  const PatchedSite site = patched_site(model.architecture(), request);
   PatchResult result{.grid = request.grid, .cells = std::ssize(cells)};
-  result.rows = patch_grid_kind(request.grid).is_edge() ? positions : gpt.specification().layers;
-  result.columns = patch_grid_kind(request.grid).is_edge()
-                       ? positions
-                       : std::ssize(cells) / gpt.specification().layers;
+  if (patch_grid_kind(request.grid).is_edge()) {
+    result.rows = site.queries;
+    result.columns = site.keys;
+  } else {
+    result.rows = model.specification(site.site.stack).layers;
+    result.columns = std::ssize(cells) / result.rows;
+  }
   result.values.assign(static_cast<std::size_t>(result.rows * result.columns),
                        std::numeric_limits<double>::quiet_NaN());
   PatchFile file(request.results,
-                 request.results.empty() ? std::string() : request_key(gpt, request));
+                 request.results.empty() ? std::string() : request_key(model, request));
   result.resumed_cells = file.read(result.values);
 
   std::vector<std::int32_t> predicted;  // whose logits alone the metric reads
   if (request.metric.kind == PatchMetric::Kind::logit_difference) {
     predicted = {request.metric.answer, request.metric.wrong};
   }
-  const std::unique_ptr<CellRuns> made = cell_runs(gpt, request, predicted);
+  const std::unique_ptr<CellRuns> made = cell_runs(model, request, predicted);
   CellRuns& runs = *made;
   const auto metric = [&](std::span<const float> logits) {
     return predicted.empty() ? patch_metric(request.metric, logits, runs.clean_logits())
@@ -214,7 +251,7 @@ PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
             "interrupted after {} of {} cells{}", finished, result.cells,
             request.results.empty() ? "" : "; repeat the call to resume");
   };
-  const std::int64_t max_rows = request.memory / Variants::bytes_per_row(gpt.specification());
+  const std::int64_t max_rows = runs.rows_in(request.memory);
   std::int64_t done = 0;
   for (std::size_t begin = 0; begin < cells.size();) {
     // Unknown cells, as many as fit the memory limit.
@@ -227,7 +264,7 @@ PatchResult patch_sweep(const Transformer& gpt, const PatchRequest& request) {
         place(cell) = result.corrupted;
         continue;
       }
-      const std::int64_t own_rows = positions - runs.first_position(cell);
+      const std::int64_t own_rows = std::ssize(request.clean) - runs.first_position(cell);
       if (!together.empty() && rows + own_rows > max_rows) break;
       together.push_back(cell);
       rows += own_rows;
@@ -275,14 +312,52 @@ const PatchGridKind& patch_grid_kind(PatchGrid grid) {
   return kinds.at(static_cast<std::size_t>(grid));
 }
 
-std::int64_t patched_heads(const StackSpecification& config, const PatchGridKind& kind) {
-  const bool is_shared = kind.point == PointKind::key || kind.point == PointKind::value;
-  return is_shared ? config.key_value_heads() : config.heads();
+Point PatchedSite::point(const PatchGridKind& kind, std::int64_t layer) const {
+  if (site.kind != AttentionKind::cross) return {kind.point, layer, site.stack};
+  const auto of_cross = [&] {
+    switch (kind.point) {
+      case PointKind::residual_mid: return PointKind::residual_cross;
+      case PointKind::attention_out: return PointKind::cross_attention_out;
+      case PointKind::mixed_values: return PointKind::cross_mixed_values;
+      case PointKind::query: return PointKind::cross_query;
+      case PointKind::key: return PointKind::cross_key;
+      case PointKind::value: return PointKind::cross_value;
+      case PointKind::pattern: return PointKind::cross_pattern;
+      default: break;
+    }
+    fail(ErrorCode::invalid_argument,
+         "the grid '{}' is of a stack: expected the site encoder or decoder, not cross", kind.name);
+  };
+  return {of_cross(), layer, site.stack};
 }
 
-std::vector<std::string> patched_head_names(const StackSpecification& config,
+PatchedSite patched_site(const Architecture& architecture, const PatchRequest& request) {
+  const bool is_pair = architecture.is_encoder_decoder();
+  const auto positions = std::ssize(request.clean), sources = std::ssize(request.clean_source);
+  const std::string_view name = !request.site.empty() ? std::string_view(request.site)
+                                : is_pair             ? "encoder"
+                                                      : "self";
+  const std::optional<AttentionSite> site = site_named(name, architecture);
+  require(site.has_value(), ErrorCode::invalid_argument,
+          "there is no site '{}' to patch: expected {}", name,
+          is_pair ? "encoder, decoder or cross" : "none, of a model of one stack");
+  if (*site == encoder_site) return {*site, sources, sources};
+  return {*site, positions, *site == cross_site ? sources : positions};
+}
+
+Texts clean_texts(const PatchRequest& request) { return {request.clean_source, request.clean}; }
+Texts corrupted_texts(const PatchRequest& request) {
+  return {request.corrupted_source, request.corrupted};
+}
+
+std::int64_t patched_heads(const AttentionSpecification& attention, const PatchGridKind& kind) {
+  const bool is_shared = kind.point == PointKind::key || kind.point == PointKind::value;
+  return is_shared ? attention.key_value_heads : attention.query_heads;
+}
+
+std::vector<std::string> patched_head_names(const AttentionSpecification& attention,
                                             const PatchGridKind& kind) {
-  const std::int64_t count = patched_heads(config, kind), group = config.heads() / count;
+  const std::int64_t count = patched_heads(attention, kind), group = attention.query_heads / count;
   std::vector<std::string> names;
   for (std::int64_t head = 0; head < count; ++head) {
     const std::int64_t first = head * group;
@@ -308,22 +383,21 @@ PatchGrid patch_grid_from_name(std::string_view name) {
        fmt::join(nearest_names(name, patch_grid_names(), 3), "', '"));
 }
 
-PatchResult estimate_sweep(const Transformer& gpt, const PatchRequest& request) {
-  require_predicts_next(gpt.specification(), "patching");
-  require_sums_to_logits(gpt.specification(), "patching");
-  const StackSpecification& config = gpt.specification();
+PatchResult estimate_sweep(const Transformer& model, const PatchRequest& request) {
+  check_model(model);
   const PatchGridKind& kind = patch_grid_kind(request.grid);
+  const PatchedSite site = patched_site(model.architecture(), request);
+  const std::int64_t layers = model.specification(site.site.stack).layers;
   std::vector<Point> points;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    points.push_back({kind.point, layer});
+  for (std::int64_t layer = 0; layer < layers; ++layer) points.push_back(site.point(kind, layer));
   const AttributionPatching found =
-      estimate_patching(gpt, request.clean, request.corrupted,
+      estimate_patching(model, clean_texts(request), corrupted_texts(request),
                         {.question = {request.metric.answer, request.metric.wrong}}, points);
 
-  const auto positions = std::ssize(request.clean);
-  const std::int64_t heads = patched_heads(config, kind);
+  const std::int64_t positions = site.positions(kind);
+  const std::int64_t heads = patched_heads(attention_of(model.architecture(), site.site), kind);
   PatchResult result{.grid = request.grid,
-                     .rows = config.layers,
+                     .rows = layers,
                      .clean = found.clean_metric,
                      .corrupted = found.corrupted_metric};
   const bool by_position = kind.columns == PatchColumns::heads_by_position;
@@ -332,7 +406,7 @@ PatchResult estimate_sweep(const Transformer& gpt, const PatchRequest& request) 
                                                            : heads;
   result.cells = result.rows * result.columns;
   result.values.assign(static_cast<std::size_t>(result.cells), found.corrupted_metric);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
     const View<const float> effects = found.effects[static_cast<std::size_t>(layer)].view()[0];
     double* const row = result.values.data() + layer * result.columns;
     for (std::int64_t t = 0; t < positions; ++t) {

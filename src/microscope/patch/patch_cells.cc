@@ -10,13 +10,13 @@
 namespace heed {
 namespace {
 
-Tensor<float> read(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
+Tensor<float> read(const Transformer& model, const std::vector<std::int32_t>& tokens,
                    std::span<const std::int32_t> predicted, const StackActivations& activations) {
   const auto positions = static_cast<std::int64_t>(tokens.size());
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
-              {.sequences = {1, positions}}, activations);
-  return gpt.project_tokens(activations.final_norm().slice(0, positions - 1, positions), predicted,
-                            positions);
+  model.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
+                {.sequences = {1, positions}}, activations);
+  return model.project_tokens(activations.final_norm().slice(0, positions - 1, positions),
+                              predicted, positions);
 }
 
 // The first position at which the prompts differ; 0 where they are the same.
@@ -31,25 +31,27 @@ void copy_row(View<const float> from, std::int64_t row, View<float> to, std::int
 
 }  // namespace
 
-std::vector<PatchCell> patch_cells(const StackSpecification& config, const PatchRequest& request) {
-  const auto positions = static_cast<std::int64_t>(request.clean.size());
-  std::vector<PatchCell> cells;
+std::vector<PatchCell> patch_cells(const Architecture& architecture, const PatchRequest& request) {
   const PatchGridKind& kind = patch_grid_kind(request.grid);
+  const PatchedSite site = patched_site(architecture, request);
+  const AttentionSpecification& attention = attention_of(architecture, site.site);
+  const std::int64_t positions = site.positions(kind);
+  std::vector<PatchCell> cells;
   if (kind.is_edge()) {
-    for (std::int64_t t = 0; t < positions; ++t) {
-      const VisibleKeys keys = visible_keys(config.block.attention, request.layer, t, positions);
+    for (std::int64_t t = 0; t < site.queries; ++t) {
+      const VisibleKeys keys = visible_keys(attention, request.layer, t, site.keys);
       for (std::int64_t s = keys.begin; s < keys.end; ++s) {
         cells.push_back({t, s, request.layer, request.head, t, s});
       }
     }
     return cells;
   }
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+  for (std::int64_t layer = 0; layer < architecture.of(site.site.stack).layers; ++layer) {
     if (kind.columns == PatchColumns::positions) {
       for (std::int64_t t = 0; t < positions; ++t) cells.push_back({layer, t, layer, -1, t});
       continue;
     }
-    for (std::int64_t head = 0; head < patched_heads(config, kind); ++head) {
+    for (std::int64_t head = 0; head < patched_heads(attention, kind); ++head) {
       if (kind.columns == PatchColumns::heads) {
         cells.push_back({layer, head, layer, head});
         continue;
@@ -62,17 +64,17 @@ std::vector<PatchCell> patch_cells(const StackSpecification& config, const Patch
   return cells;
 }
 
-PatchRuns::PatchRuns(const Transformer& gpt, const PatchRequest& request,
+PatchRuns::PatchRuns(const Transformer& model, const PatchRequest& request,
                      std::vector<std::int32_t> predicted)
-    : gpt_(gpt),
+    : model_(model),
       predicted_(std::move(predicted)),
       grid_(request.grid),
       kind_(patch_grid_kind(request.grid)),
       first_difference_(first_difference(request)),
-      clean_(gpt.specification(), 1, std::ssize(request.clean), Keep::every_block),
-      corrupted_(gpt.specification(), 1, std::ssize(request.corrupted), Keep::every_block),
-      clean_logits_(read(gpt, request.clean, predicted_, clean_)),
-      corrupted_logits_(read(gpt, request.corrupted, predicted_, corrupted_)) {}
+      clean_(model.specification(), 1, std::ssize(request.clean), Keep::every_block),
+      corrupted_(model.specification(), 1, std::ssize(request.corrupted), Keep::every_block),
+      clean_logits_(read(model, request.clean, predicted_, clean_)),
+      corrupted_logits_(read(model, request.corrupted, predicted_, corrupted_)) {}
 
 std::int64_t PatchRuns::first_position(const PatchCell& cell) const {
   return cell.position >= 0 ? cell.position : first_difference_;
@@ -91,7 +93,7 @@ PatchRuns::Changed PatchRuns::changed_rows(const PatchCell& cell) const {
   const bool spreads =
       cell.position < 0 || kind_.point == PointKind::key || kind_.point == PointKind::value;
   const std::int64_t end = spreads ? clean_.positions() : first + 1;
-  const bool reads_last_row = entered_layer(cell) == gpt_.specification().layers;
+  const bool reads_last_row = entered_layer(cell) == model_.specification().layers;
   return {reads_last_row ? std::min(end, std::max(first, clean_.positions() - 1)) : first, end};
 }
 
@@ -103,7 +105,7 @@ bool PatchRuns::changes_nothing(const PatchCell& cell) const {
 
 // The query heads that a cell changes: one, or the group that shares a key or value.
 PatchRuns::Changed PatchRuns::changed_heads(const PatchCell& cell) const {
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
+  const AttentionSpecification& attention = model_.specification().block.attention;
   if (kind_.point != PointKind::key && kind_.point != PointKind::value) {
     return {cell.head, cell.head + 1};
   }
@@ -114,7 +116,7 @@ PatchRuns::Changed PatchRuns::changed_heads(const PatchCell& cell) const {
 // Computes mixed (R, D) of a query head that the cell changes, at the changed rows.
 void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed) const {
   if (kind_.is_edge()) return mix_edge(cell, mixed);
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
+  const AttentionSpecification& attention = model_.specification().block.attention;
   const std::int64_t d = attention.head_size, positions = clean_.positions();
   const Changed changed = changed_rows(cell);
   const AttentionActivations& clean = clean_.block(cell.layer).attention;
@@ -151,7 +153,7 @@ void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed)
   Tensor<float> log_sum_exp(Shape{1, 1, positions});
   const Pass pass{.sequences = {1, positions}};
   const RotaryRows none;
-  const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
+  const LayerPass at = model_.layer_pass(cell.layer, pass, none);
   attend(at, AttentionKind::self, attention_input(at, AttentionKind::self, {query, key, value}),
          out, log_sum_exp);
   std::copy_n(out.data() + changed.begin * d, (changed.end - changed.begin) * d, mixed.data());
@@ -159,11 +161,11 @@ void PatchRuns::mix(const PatchCell& cell, std::int64_t head, View<float> mixed)
 
 // mixed (1, D): the corrupted row of the pattern with one weight changed, times the values.
 void PatchRuns::mix_edge(const PatchCell& cell, View<float> mixed) const {
-  const AttentionSpecification& attention = gpt_.specification().block.attention;
+  const AttentionSpecification& attention = model_.specification().block.attention;
   const std::int64_t d = attention.head_size, positions = clean_.positions();
   const Pass pass{.sequences = {1, positions}};
   const RotaryRows none;
-  const LayerPass at = gpt_.layer_pass(cell.layer, pass, none);
+  const LayerPass at = model_.layer_pass(cell.layer, pass, none);
   const auto shares_of = [&](const StackActivations& run) {
     const AttentionActivations& saved = run.block(cell.layer).attention;
     Tensor<float> shares(Shape{1, positions});
@@ -218,13 +220,13 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t firs
   if (kind_.point != PointKind::feed_forward_out) return;
   // What the clean run's feed-forward layer adds, to the corrupted stream.
   const std::int64_t rows = std::ssize(cells);
-  Tensor<float> neurons(Shape{rows, gpt_.specification().feed_forward()});
-  Tensor<float> added(Shape{rows, gpt_.specification().channels});
+  Tensor<float> neurons(Shape{rows, model_.specification().feed_forward()});
+  Tensor<float> added(Shape{rows, model_.specification().channels});
   for (std::int64_t i = 0; i < rows; ++i) {
     copy_row(clean.feed_forward.post, variants.first(first_variant + i), neurons, i);
   }
   const Pass pass{.sequences = {1, clean_.positions()}};
-  project(pass, neurons, gpt_.parameters().block(cells.front().layer).down, added);
+  project(pass, neurons, model_.parameters().block(cells.front().layer).down, added);
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t variant = first_variant + i;
     kernels::add(corrupted.residual_mid[variants.first(variant)], added.view()[i],
@@ -235,14 +237,14 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t firs
 // The stream (R, C) after attention at the changed rows of all cells, for patches inside attention.
 Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
                                          std::span<const std::int64_t> positions) const {
-  const std::int64_t layer = cells.front().layer, d = gpt_.specification().head_size();
+  const std::int64_t layer = cells.front().layer, d = model_.specification().head_size();
   const BlockActivations& clean = clean_.block(layer);
   const BlockActivations& corrupted = corrupted_.block(layer);
   const std::int64_t rows = std::ssize(positions);
   const auto position_of = [&](std::int64_t row) {
     return positions[static_cast<std::size_t>(row)];
   };
-  Tensor<float> mixed(Shape{rows, gpt_.specification().attention_width()});
+  Tensor<float> mixed(Shape{rows, model_.specification().attention_width()});
   const bool is_clean = kind_.point == PointKind::attention_out;
   for (std::int64_t row = 0; row < rows; ++row) {
     copy_row(is_clean ? clean.attention.mixed_values : corrupted.attention.mixed_values,
@@ -264,9 +266,9 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
       first_row += end - begin;
     }
   }
-  Tensor<float> middles(Shape{rows, gpt_.specification().channels});
+  Tensor<float> middles(Shape{rows, model_.specification().channels});
   const Pass pass{.sequences = {1, clean_.positions()}};
-  project(pass, mixed, gpt_.parameters().block(layer).projection, middles);
+  project(pass, mixed, model_.parameters().block(layer).projection, middles);
   for (std::int64_t row = 0; row < rows; ++row) {
     const View<float> middle = middles.view()[row];
     kernels::add(corrupted.residual_pre[position_of(row)], middle, middle);
@@ -295,7 +297,7 @@ void PatchRuns::enter(std::span<const PatchCell> cells, std::int64_t first_varia
   }
   Tensor<float> streams = patched_middles(cells, positions);
   Tensor<float> before;  // where feed-forward reads the stream before the block
-  if (gpt_.specification().is_parallel()) {
+  if (model_.specification().is_parallel()) {
     before = Tensor<float>(streams.shape());
     for (std::int64_t row = 0; row < std::ssize(positions); ++row) {
       copy_row(corrupted_.block(layer).residual_pre, positions[static_cast<std::size_t>(row)],
@@ -317,8 +319,8 @@ void PatchRuns::enter(std::span<const PatchCell> cells, std::int64_t first_varia
 Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) {
   std::vector<std::int64_t> firsts;
   for (const PatchCell& cell : cells) firsts.push_back(first_position(cell));
-  Variants variants(gpt_, corrupted_, std::move(firsts));
-  const std::int64_t layers = gpt_.specification().layers;
+  Variants variants(model_, corrupted_, std::move(firsts));
+  const std::int64_t layers = model_.specification().layers;
   std::size_t active = 0;
   for (std::int64_t layer = entered_layer(cells.front()); layer <= layers; ++layer) {
     const std::size_t begin = active;
@@ -332,34 +334,39 @@ Tensor<float> PatchRuns::run(std::span<const PatchCell> cells) {
   return variants.logits(predicted_);
 }
 
-PatchPasses::PatchPasses(const Transformer& gpt, const PatchRequest& request,
+std::int64_t PatchRuns::rows_in(std::int64_t bytes) const {
+  return bytes / Variants::bytes_per_row(model_.specification());
+}
+
+PatchPasses::PatchPasses(const Transformer& model, const PatchRequest& request,
                          std::vector<std::int32_t> predicted)
-    : gpt_(gpt),
+    : model_(model),
       request_(request),
       predicted_(std::move(predicted)),
       kind_(patch_grid_kind(request.grid)),
-      activations_(gpt.specification(), 1, std::ssize(request.clean), Keep::one_block),
-      clean_logits_(logits_of(request.clean, nullptr)),
-      corrupted_logits_(logits_of(request.corrupted, nullptr)) {
+      site_(patched_site(model.architecture(), request)),
+      clean_logits_(logits_of(clean_texts(request), nullptr)),
+      corrupted_logits_(logits_of(corrupted_texts(request), nullptr)) {
   if (request.grid == PatchGrid::edge) {
     corrupted_pattern_ =
-        values_at(gpt, {kind_.point, request.layer}, {.target = request.corrupted});
+        values_at(model, site_.point(kind_, request.layer), corrupted_texts(request));
   }
 }
 
-Tensor<float> PatchPasses::logits_of(const std::vector<std::int32_t>& tokens,
-                                     Editor* editor) const {
-  const std::int64_t positions = std::ssize(tokens);
-  gpt_.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}, .editor = editor},
-               activations_);
-  return gpt_.project_tokens(activations_.final_norm().slice(0, positions - 1, positions),
-                             predicted_, positions);
+Tensor<float> PatchPasses::logits_of(const Texts& texts, Editor* editor) {
+  RecordedPass pass(model_, texts, borrowed_editor(editor),
+                    {.keep = Keep::one_block, .reused = std::move(buffers_)});
+  const std::int64_t positions = pass.positions();
+  Tensor<float> logits = model_.project_tokens(pass.final_rows().slice(0, positions - 1, positions),
+                                               predicted_, positions);
+  buffers_ = pass.take_buffers();
+  return logits;
 }
 
 const ReplaceWith& PatchPasses::clean_values(std::int64_t layer) {
   const auto found = clean_.find(layer);
   if (found != clean_.end()) return found->second;
-  return clean_.emplace(layer, values_at(gpt_, {kind_.point, layer}, {.target = request_.clean}))
+  return clean_.emplace(layer, values_at(model_, site_.point(kind_, layer), clean_texts(request_)))
       .first->second;
 }
 
@@ -387,9 +394,9 @@ Tensor<float> PatchPasses::run(std::span<const PatchCell> cells) {
     Selection where;
     if (cell.head >= 0) where.heads = {cell.head};
     if (cell.position >= 0) where.first_position = where.last_position = cell.position;
-    Interventions patch(gpt_.specification(),
-                        {{{kind_.point, cell.layer}, std::move(where), change_of(cell)}});
-    const Tensor<float> patched = logits_of(request_.corrupted, &patch);
+    Interventions patch(model_.architecture(),
+                        {{site_.point(kind_, cell.layer), std::move(where), change_of(cell)}});
+    const Tensor<float> patched = logits_of(corrupted_texts(request_), &patch);
     std::ranges::copy(patched.span(), logits.view()[static_cast<std::int64_t>(i)].data());
   }
   return logits;

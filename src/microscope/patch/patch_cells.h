@@ -6,6 +6,7 @@
 
 #include "microscope/intervene/intervention.h"
 #include "microscope/patch/patch.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/variants.h"
 
 namespace heed {
@@ -20,7 +21,7 @@ struct PatchCell {
 };
 
 // All cells of a grid, grouped by layer.
-std::vector<PatchCell> patch_cells(const StackSpecification& config, const PatchRequest& request);
+std::vector<PatchCell> patch_cells(const Architecture& architecture, const PatchRequest& request);
 
 // Computes the logits of cells.
 class CellRuns {
@@ -36,6 +37,9 @@ class CellRuns {
   // Whether a cell patches what is the same in both prompts, or what no prediction reads.
   virtual bool changes_nothing(const PatchCell& cell) const = 0;
 
+  // How many rows of cells run() may compute together in so many bytes.
+  virtual std::int64_t rows_in(std::int64_t bytes) const = 0;
+
   // Logits (cells, P) of cells in the order of their layers.
   virtual Tensor<float> run(std::span<const PatchCell> cells) = 0;
 };
@@ -45,13 +49,14 @@ class PatchRuns final : public CellRuns {
  public:
   // Runs the model on both prompts and keeps all activations. Logits are those of the `predicted`
   // tokens P, or, where there are none, of the whole vocabulary.
-  PatchRuns(const Transformer& gpt, const PatchRequest& request,
+  PatchRuns(const Transformer& model, const PatchRequest& request,
             std::vector<std::int32_t> predicted = {});
 
   std::span<const float> clean_logits() const override { return clean_logits_.span(); }
   std::span<const float> corrupted_logits() const override { return corrupted_logits_.span(); }
   std::int64_t first_position(const PatchCell& cell) const override;
   bool changes_nothing(const PatchCell& cell) const override;
+  std::int64_t rows_in(std::int64_t bytes) const override;
   Tensor<float> run(std::span<const PatchCell> cells) override;
 
  private:
@@ -68,7 +73,7 @@ class PatchRuns final : public CellRuns {
   void mix(const PatchCell& cell, std::int64_t head, View<float> mixed) const;
   void mix_edge(const PatchCell& cell, View<float> mixed) const;
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   std::vector<std::int32_t> predicted_;
   PatchGrid grid_;
   PatchGridKind kind_;
@@ -79,32 +84,35 @@ class PatchRuns final : public CellRuns {
   Tensor<float> corrupted_logits_;
 };
 
-// Computes cells by whole passes: of a model that hooks or edits change, which see every row.
+// Computes cells by whole passes: of a model that hooks or edits change, which see every row, and
+// of a translator.
 class PatchPasses final : public CellRuns {
  public:
   // Runs the model on both prompts.
-  PatchPasses(const Transformer& gpt, const PatchRequest& request,
+  PatchPasses(const Transformer& model, const PatchRequest& request,
               std::vector<std::int32_t> predicted);
 
   std::span<const float> clean_logits() const override { return clean_logits_.span(); }
   std::span<const float> corrupted_logits() const override { return corrupted_logits_.span(); }
   std::int64_t first_position(const PatchCell&) const override { return 0; }
   bool changes_nothing(const PatchCell&) const override { return false; }
+  std::int64_t rows_in(std::int64_t) const override { return 1; }  // a cell at a time
   Tensor<float> run(std::span<const PatchCell> cells) override;
 
  private:
-  Tensor<float> logits_of(const std::vector<std::int32_t>& tokens, Editor* editor) const;
+  Tensor<float> logits_of(const Texts& texts, Editor* editor);
   // The values of the point in a layer in the clean prompt, computed once.
   const ReplaceWith& clean_values(std::int64_t layer);
   Change change_of(const PatchCell& cell);
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   const PatchRequest& request_;
   std::vector<std::int32_t> predicted_;
   PatchGridKind kind_;
+  PatchedSite site_;
   std::map<std::int64_t, ReplaceWith> clean_;  // by layer
-  Tensor<float> corrupted_pattern_;            // (1, H, T, T), for edges
-  StackActivations activations_;
+  Tensor<float> corrupted_pattern_;            // (1, H, T, S), for edges
+  RecordedBuffers buffers_;
   Tensor<float> clean_logits_;
   Tensor<float> corrupted_logits_;
 };

@@ -99,25 +99,25 @@ class PatternVisitor final : public Probe {
 
 }  // namespace
 
-Capture trace(const Transformer& gpt, std::span<const std::int32_t> tokens,
+Capture trace(const Transformer& model, std::span<const std::int32_t> tokens,
               std::vector<Point> points) {
   Capture capture(std::move(points));
-  observe_pass(gpt, tokens, capture);
+  observe_pass(model, tokens, capture);
   return capture;
 }
 
-void visit_patterns(const Transformer& gpt, std::span<const std::int32_t> tokens,
+void visit_patterns(const Transformer& model, std::span<const std::int32_t> tokens,
                     const std::function<void(std::int64_t layer, View<const float>)>& visit) {
   PatternVisitor visitor(visit);
-  observe_pass(gpt, tokens, visitor);
+  observe_pass(model, tokens, visitor);
 }
 
-Capture trace_patterns(const Transformer& gpt, std::span<const std::int32_t> tokens) {
+Capture trace_patterns(const Transformer& model, std::span<const std::int32_t> tokens) {
   std::vector<Point> points;
-  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < model.specification().layers; ++layer) {
     points.push_back({PointKind::pattern, layer});
   }
-  return trace(gpt, tokens, std::move(points));
+  return trace(model, tokens, std::move(points));
 }
 
 }  // namespace heed

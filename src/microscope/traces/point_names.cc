@@ -159,8 +159,6 @@ bool is_pattern_point(PointKind kind) {
   return kind == PointKind::pattern || kind == PointKind::cross_pattern;
 }
 
-bool is_plane_point(PointKind kind) { return is_scores_point(kind) || is_pattern_point(kind); }
-
 Point pattern_of(const Point& plane) {
   return {is_cross_point(plane.kind) ? PointKind::cross_pattern : PointKind::pattern, plane.layer,
           plane.site};
@@ -177,8 +175,12 @@ bool has_source_rows(const Point& point) {
 }
 
 std::vector<Point> stream_points(const Architecture& architecture) {
-  const StackSpecification& stack = architecture.decoder();
-  const StackSite site = architecture.is_encoder_decoder() ? StackSite::decoder : StackSite::only;
+  return stream_points(architecture,
+                       architecture.is_encoder_decoder() ? StackSite::decoder : StackSite::only);
+}
+
+std::vector<Point> stream_points(const Architecture& architecture, StackSite site) {
+  const StackSpecification& stack = architecture.of(site);
   std::vector<Point> points;
   for (std::int64_t layer = 0; layer < stack.layers; ++layer) {
     points.push_back({PointKind::residual_pre, layer, site});

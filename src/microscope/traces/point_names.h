@@ -40,7 +40,6 @@ void require_point(const Architecture& architecture, const Point& point);
 // Of self-attention or cross-attention.
 bool is_scores_point(PointKind kind);
 bool is_pattern_point(PointKind kind);
-bool is_plane_point(PointKind kind);  // either
 Point pattern_of(const Point& plane);
 Point scores_of(const Point& plane);
 
@@ -51,6 +50,8 @@ bool has_source_rows(const Point& point);
 // The residual stream before every block (residual_pre), and after the last (residual_post, or its
 // norm where norms come after their branches); of two stacks, the decoder's.
 std::vector<Point> stream_points(const Architecture& architecture);
+// Of a stack; of one that is not named, as above.
+std::vector<Point> stream_points(const Architecture& architecture, StackSite site);
 // The token embedding, then stream_points().
 std::vector<Point> depth_points(const Architecture& architecture);
 

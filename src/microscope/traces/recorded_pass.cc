@@ -247,7 +247,7 @@ const RecordedPass::Attended& RecordedPass::attended(AttentionSite site, std::in
 
 void RecordedPass::attention_tile(const Point& point, const kernels::AttentionTile& tile,
                                   View<float> out) const {
-  check(is_plane_point(point.kind), "a point of queries by keys");
+  check(is_plane(point.kind), "a point of queries by keys");
   const Attended& attention = attended(site_of_pattern(pattern_of(point)), point.layer);
   if (is_scores_point(point.kind)) {
     kernels::attention_scores_tile(attention.input, tile, out);

@@ -135,8 +135,8 @@ void EnglishTeller::tell_existence() {
   const Classes located = classes::living | classes::flat | classes::upright;
   const NounPlace place{.classes = located, .object = true, .may_deny = true, .indefinite = true};
   clause.subject = begin_noun_phrase(place);
-  write_words(form_of_be(english_person(clause.subject), clause.tense == Tense::past),
-              clause.verb_concept, WordKind::content);
+  write_words(form_of_be(english_person(clause.subject), clause.tense), clause.verb_concept,
+              WordKind::content);
   finish_noun_phrase(clause.subject, place);
   clause.place =
       tell_place(grammar_.relations, clause.subject.noun->classes & located, ~Classes{0}, false);
@@ -283,14 +283,14 @@ void EnglishTeller::write_auxiliary(Clause& clause, WordOrder order) {
     write_words(words[0], clause.auxiliary_concept, WordKind::content);
     if (words.size() > 1) write_helper(words[1]);
   } else if (clause.progressive) {
-    write_helper(form_of_be(person, past));
+    write_helper(form_of_be(person, clause.tense));
   } else if (clause.tense == Tense::perfect) {
     write_words(third ? "has" : "have", clause.auxiliary_concept);
   } else if (clause.tense == Tense::future) {
     writer_.write(
         {.text = "will", .sure = {clause.auxiliary_concept}, .possible = {clause.verb_concept}});
   } else if (is_copula(clause)) {
-    write_words(form_of_be(person, past), clause.verb_concept, WordKind::content);
+    write_words(form_of_be(person, clause.tense), clause.verb_concept, WordKind::content);
   }
 }
 
@@ -425,7 +425,8 @@ EnglishPerson english_person(const NounPhrase& subject) {
   }
 }
 
-std::string_view form_of_be(EnglishPerson person, bool past) {
+std::string_view form_of_be(EnglishPerson person, Tense tense) {
+  const bool past = tense == Tense::past;
   switch (person) {
     case EnglishPerson::first_singular: return past ? "was" : "am";
     case EnglishPerson::third_singular: return past ? "was" : "is";

@@ -22,6 +22,15 @@ enum class WordKind { function, content };
 // Whether the auxiliary stands before the subject, as in questions.
 enum class WordOrder { plain, inverted };
 
+// Whether a question word stands before the subject.
+enum class QuestionWord { none, written };
+
+// Whether a clause may be negated.
+enum class Negation { allowed, excluded };
+
+// A mass noun has no plural.
+enum class Countability { countable, mass };
+
 // Noun phrases stand where sentences ask for them; where decides what they may be.
 struct NounPlace {
   Classes classes = 0;                     // of the noun
@@ -92,7 +101,7 @@ class EnglishTeller {
   std::vector<const Adjective*> predicate_adjectives(const Clause& clause, Classes subject) const;
   std::vector<FormOption> form_options(const Clause& clause, const ClausePlace& place,
                                        Classes subject) const;
-  void choose_form(Clause& clause, const ClausePlace& place, bool may_negate);
+  void choose_form(Clause& clause, const ClausePlace& place, Negation negation);
   bool predicate_fits(Predicate predicate, const Clause& clause, Classes subject,
                       const ClausePlace& place) const;
   void choose_predicate(Clause& clause, const ClausePlace& place, Classes subject);
@@ -100,7 +109,8 @@ class EnglishTeller {
   // english_clause.cc
   Clause tell_clause(const ClausePlace& place);
   Clause start_clause(Asked asked);
-  void tell_subject(Clause& clause, const ClausePlace& place, WordOrder order, bool asks);
+  void tell_subject(Clause& clause, const ClausePlace& place, WordOrder order,
+                    QuestionWord question_word);
   Clause tell_relative(const NounPhrase& head, Concept& pronoun);
   void tell_rest(Clause& clause, const ClausePlace& place, WordOrder order);
   void choose_actor(NounPlace& subject);
@@ -126,7 +136,8 @@ class EnglishTeller {
   void write_head(NounPhrase& phrase, const NounPlace& place);
   PrepositionalPhrase tell_place(std::span<const Relation> relations, Classes located,
                                  Classes allowed, bool negated);
-  std::vector<const Noun*> fitting_nouns(const NounPlace& place, Number number, bool mass) const;
+  std::vector<const Noun*> fitting_nouns(const NounPlace& place, Number number,
+                                         Countability countability) const;
   void remember(const NounPhrase& phrase);
   std::vector<Antecedent> antecedents() const;
   Classes classes_of(const NounPhrase& phrase) const;
@@ -172,6 +183,6 @@ enum class EnglishPerson { first_singular, third_singular, plural };
 
 EnglishPerson english_person(const NounPhrase& subject);
 
-std::string_view form_of_be(EnglishPerson person, bool past);
+std::string_view form_of_be(EnglishPerson person, Tense tense);
 
 }  // namespace heed::microworld::bilingual

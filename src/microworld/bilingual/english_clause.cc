@@ -83,11 +83,12 @@ Clause EnglishTeller::tell_clause(const ClausePlace& wanted) {
     clause.time_first = true;
     place.tenses &= time.tenses;
   }
-  const bool asks = question_word(clause, place);
+  const QuestionWord asked =
+      question_word(clause, place) ? QuestionWord::written : QuestionWord::none;
   const WordOrder order = word_order(place.asked);
   if (place.asked == Asked::object)
     place.object = clause.object->personal ? classes::person : classes::thing | classes::food;
-  tell_subject(clause, place, order, asks);
+  tell_subject(clause, place, order, asked);
   tell_rest(clause, place, order);
   return clause;
 }
@@ -99,8 +100,8 @@ void EnglishTeller::choose_actor(NounPlace& subject) {
   others.excluded = actors;
   NounPlace acting = subject;
   acting.classes &= actors;
-  if (fitting_nouns(others, Number::singular, false).empty() ||
-      fitting_nouns(acting, Number::singular, false).empty()) {
+  if (fitting_nouns(others, Number::singular, Countability::countable).empty() ||
+      fitting_nouns(acting, Number::singular, Countability::countable).empty()) {
     return;
   }
   subject = writer_.chance(grammar_.likelihoods.actor) ? acting : others;
@@ -108,7 +109,7 @@ void EnglishTeller::choose_actor(NounPlace& subject) {
 
 // The subject and, after it or around it, the auxiliary.
 void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, WordOrder order,
-                                 bool asks) {
+                                 QuestionWord asked) {
   const auto of_verbs = [&] {
     Classes all = 0;
     for (const Verb& verb : grammar_.verbs) {
@@ -126,7 +127,9 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, WordO
   };
   if (order == WordOrder::inverted) {
     choose_predicate(clause, place, anything);
-    choose_form(clause, place, !asks || place.asked == Asked::reason);
+    choose_form(clause, place,
+                asked == QuestionWord::none || place.asked == Asked::reason ? Negation::allowed
+                                                                            : Negation::excluded);
     NounPlace subject{.negated = clause.negated};
     if (clause.predicate == Predicate::verb) {
       subject.classes = of_verbs();
@@ -153,7 +156,8 @@ void EnglishTeller::tell_subject(Clause& clause, const ClausePlace& place, WordO
     remember(clause.subject);
   }
   choose_predicate(clause, place, classes_of(clause.subject));
-  choose_form(clause, place, place.asked == Asked::nothing);
+  choose_form(clause, place,
+              place.asked == Asked::nothing ? Negation::allowed : Negation::excluded);
   write_auxiliary(clause, WordOrder::plain);
   write_after_auxiliary(clause, WordOrder::plain);
 }
@@ -206,13 +210,13 @@ Clause EnglishTeller::tell_relative(const NounPhrase& head, Concept& pronoun) {
     clause.subject.number = head.number;
     clause.subject.referent = head.referent;
     choose_predicate(clause, place, noun);
-    choose_form(clause, place, true);
+    choose_form(clause, place, Negation::allowed);
     write_auxiliary(clause, WordOrder::plain);
     write_after_auxiliary(clause, WordOrder::plain);
     tell_rest(clause, place, WordOrder::plain);
     return clause;
   }
-  tell_subject(clause, place, WordOrder::plain, false);
+  tell_subject(clause, place, WordOrder::plain, QuestionWord::none);
   tell_rest(clause, place, WordOrder::plain);
   return clause;
 }
@@ -387,7 +391,7 @@ std::vector<const Adjective*> EnglishTeller::predicate_adjectives(const Clause& 
     if (shared == 0 || !adjective.predicative) continue;
     const NounPlace standard{.classes = shared, .apart_from = &clause.subject};
     if (compared && (adjective.english_comparative.empty() ||
-                     fitting_nouns(standard, Number::singular, false).empty())) {
+                     fitting_nouns(standard, Number::singular, Countability::countable).empty())) {
       continue;
     }
     const bool repeats = std::any_of(said.begin(), said.end(), [&](const Adjective* other) {
@@ -418,11 +422,13 @@ bool EnglishTeller::predicate_fits(Predicate predicate, const Clause& clause, Cl
     case Predicate::comparison:
       return place.asked == Asked::nothing && !predicate_adjectives(tried, subject).empty();
     case Predicate::place:
-      return std::any_of(
-          grammar_.relations.begin(), grammar_.relations.end(), [&](const Relation& relation) {
-            return (relation.located & subject) != 0 &&
-                   !fitting_nouns({.classes = relation.classes}, Number::singular, false).empty();
-          });
+      return std::any_of(grammar_.relations.begin(), grammar_.relations.end(),
+                         [&](const Relation& relation) {
+                           return (relation.located & subject) != 0 &&
+                                  !fitting_nouns({.classes = relation.classes}, Number::singular,
+                                                 Countability::countable)
+                                       .empty();
+                         });
     case Predicate::profession:
       return subject == classes::person && clause.subject.number == Number::singular &&
              place.asked != Asked::subject &&
@@ -481,7 +487,7 @@ std::vector<EnglishTeller::FormOption> EnglishTeller::form_options(const Clause&
 }
 
 // Tense, modal verb and negation. The subject's determiner is known by now.
-void EnglishTeller::choose_form(Clause& clause, const ClausePlace& place, bool may_negate) {
+void EnglishTeller::choose_form(Clause& clause, const ClausePlace& place, Negation negation) {
   const bool is_inverted = word_order(place.asked) == WordOrder::inverted;
   const Classes subject = is_inverted ? ~Classes{0} : classes_of(clause.subject);
   const std::vector<FormOption> options = form_options(clause, place, subject);
@@ -496,7 +502,7 @@ void EnglishTeller::choose_form(Clause& clause, const ClausePlace& place, bool m
   const bool counted = clause.subject.kind == NounPhrase::Kind::noun &&
                        (determiner == Determiner::every || determiner == Determiner::no ||
                         determiner == Determiner::many || determiner == Determiner::some);
-  const bool negates = may_negate && !counted && !place.affirmative;
+  const bool negates = negation == Negation::allowed && !counted && !place.affirmative;
   clause.negated = negates && writer_.chance(grammar_.likelihoods.negation);
 }
 

@@ -88,14 +88,14 @@ bool determiner_fits(const Opening& opening, const NounPlace& place) {
 }  // namespace
 
 std::vector<const Noun*> EnglishTeller::fitting_nouns(const NounPlace& place, Number number,
-                                                      bool mass) const {
+                                                      Countability countability) const {
   const Noun* other = place.apart_from != nullptr ? place.apart_from->noun : nullptr;
   std::vector<const Noun*> fitting;
   for (const Noun& noun : grammar_.nouns) {
     const bool is_mass = noun.plural.empty();
     if ((noun.classes & place.classes) == 0 || (noun.classes & place.excluded) != 0) continue;
     if (&noun == other || (is_mass && number == several)) continue;
-    if (mass == is_mass) fitting.push_back(&noun);
+    if (is_mass == (countability == Countability::mass)) fitting.push_back(&noun);
   }
   return fitting;
 }
@@ -155,8 +155,8 @@ std::vector<EnglishTeller::Antecedent> EnglishTeller::antecedents() const {
 
 NounPhrase EnglishTeller::begin_noun_phrase(const NounPlace& place) {
   const Likelihoods& likely = grammar_.likelihoods;
-  const bool has_one = !fitting_nouns(place, one, false).empty();
-  const bool has_mass = !fitting_nouns(place, one, true).empty();
+  const bool has_one = !fitting_nouns(place, one, Countability::countable).empty();
+  const bool has_mass = !fitting_nouns(place, one, Countability::mass).empty();
   std::vector<Opening> openings;
   const auto add_noun = [&](const Opening& opening) {
     Opening scaled = opening;
@@ -322,7 +322,8 @@ void EnglishTeller::write_head(NounPhrase& phrase, const NounPlace& place) {
     if (article) write_words(indefinite_article(word), phrase.determiner_concept);
     article = false;
   };
-  std::vector<const Noun*> nouns = fitting_nouns(place, phrase.number, phrase.mass);
+  std::vector<const Noun*> nouns = fitting_nouns(
+      place, phrase.number, phrase.mass ? Countability::mass : Countability::countable);
   double likely = grammar_.likelihoods.adjective;
   while (phrase.adjectives.size() < 2) {
     std::vector<const Adjective*> adjectives;
@@ -363,7 +364,8 @@ PrepositionalPhrase EnglishTeller::tell_place(std::span<const Relation> relation
   std::vector<std::string> texts;
   for (const Relation& relation : relations) {
     const Classes nouns = relation.classes & allowed;
-    if ((relation.located & located) == 0 || fitting_nouns({.classes = nouns}, one, false).empty())
+    if ((relation.located & located) == 0 ||
+        fitting_nouns({.classes = nouns}, one, Countability::countable).empty())
       continue;
     fitting.push_back(&relation);
     texts.emplace_back(relation.english);

@@ -121,13 +121,13 @@ class GermanTeller {
   std::string_view conjunction_word(bool& main_order);
 
   // german_clause.cc
-  Words clause(const Clause& clause, VerbPlace place, bool fronts = true);
+  Words clause(const Clause& clause, VerbPlace place);
   Words existence(const Clause& clause);
   Words question_word(const Clause& clause, const GermanVerb& verb);
   Words front(const Clause& clause, Middle& middle);
   Words relative_clause(const NounPhrase& head, const Clause& clause);
-  void fill_middle(const Clause& clause, const VerbGroup& group, Person person, bool subject,
-                   VerbPlace place, Middle& middle);
+  void fill_middle(const Clause& clause, const VerbGroup& group, Person person, VerbPlace place,
+                   Middle& middle);
   Words ordered(const Clause& clause, const Middle& middle);
   void tell_object(const Clause& clause, const VerbGroup& group, Concept& negation, Middle& middle);
   Words extraposed_;  // relative clauses that stand after the end of the clause

@@ -129,10 +129,9 @@ Gender GermanTeller::pronoun_gender_of_subject(const NounPhrase& subject) {
 }
 
 void GermanTeller::fill_middle(const Clause& clause, const VerbGroup& group, Person person,
-                               bool subject, VerbPlace place, Middle& middle) {
+                               VerbPlace place, Middle& middle) {
   const GermanVerb& verb = *group.verb;
   Concept negation = clause.negated ? clause.negation_concept : 0;
-  if (subject) middle.subject = noun_phrase(clause.subject, {});
   if (verb.reflexive) {
     Word word = mark(reflexive_pronoun(person));
     word.sure = {clause.verb_concept};
@@ -232,7 +231,7 @@ Words GermanTeller::ordered(const Clause& clause, const Middle& middle) {
   return words;
 }
 
-Words GermanTeller::clause(const Clause& told, VerbPlace place, bool fronts) {
+Words GermanTeller::clause(const Clause& told, VerbPlace place) {
   if (told.predicate == Predicate::existence) return existence(told);
   Clause clause = told;
   if (can_please(clause) && writer_.chance(0.25)) {
@@ -242,12 +241,14 @@ Words GermanTeller::clause(const Clause& told, VerbPlace place, bool fronts) {
   const Person person = person_of(clause.subject);
   const VerbGroup group = verb_group(clause, person, place);
   const Words asked = question_word(clause, *group.verb);
-  const bool subject = clause.asked != Asked::subject && clause.gap != Gap::subject;
   Middle middle;
-  fill_middle(clause, group, person, subject, place, middle);
+  if (clause.asked != Asked::subject && clause.gap != Gap::subject) {
+    middle.subject = noun_phrase(clause.subject, {});
+  }
+  fill_middle(clause, group, person, place, middle);
 
   Words words = asked;
-  if (place == VerbPlace::second && fronts && asked.empty()) words = front(clause, middle);
+  if (place == VerbPlace::second && asked.empty()) words = front(clause, middle);
   if (place != VerbPlace::last) words.push_back(group.finite);
   append_words(words, ordered(clause, middle));
   append_words(words, group.last);
@@ -287,7 +288,8 @@ Words GermanTeller::relative_clause(const NounPhrase& head, const Clause& told) 
                             : person_of(told.subject);
   const VerbGroup group = verb_group(told, person, VerbPlace::last);
   Middle middle;
-  fill_middle(told, group, person, told.gap != Gap::subject, VerbPlace::last, middle);
+  if (told.gap != Gap::subject) middle.subject = noun_phrase(told.subject, {});
+  fill_middle(told, group, person, VerbPlace::last, middle);
   Words words = {mark(",")};
   Case which = Case::nominative;
   if (told.gap == Gap::object) {

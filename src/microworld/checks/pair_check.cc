@@ -145,7 +145,7 @@ class PairExamination {
     PairFindings found;
     const GreedyTranslation greedy = translate_greedily(
         model_, pair.tokens.source,
-        {.longest = model_.architecture().decoder().context - 1, .stop = options_.stop});
+        {.max_length = model_.architecture().decoder().context - 1, .stop = options_.stop});
     found.translation = tokenizers_.target->decode(greedy.tokens, {.special_tokens = false});
     found.is_grammatical =
         microworld::bilingual::read_pair(told.english.text, found.translation).has_value();

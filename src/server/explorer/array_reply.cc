@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays leave as they are in memory");
 
-constexpr std::int64_t most_numbers = std::int64_t{1} << 27;  // 512 MiB
+constexpr std::int64_t max_numbers = std::int64_t{1} << 27;  // 512 MiB
 
 std::string bytes_of(std::span<const float> values) {
   std::string bytes(values.size_bytes(), '\0');
@@ -54,10 +54,10 @@ void add_file_name(Reply& reply, const std::string& name) {
 }  // namespace
 
 void require_sendable(std::int64_t numbers) {
-  if (numbers > most_numbers) {
+  if (numbers > max_numbers) {
     throw HttpError(413, fmt::format("{} numbers are more than the {} of one reply: ask for a part "
                                      "of them, or pool them",
-                                     numbers, most_numbers));
+                                     numbers, max_numbers));
   }
 }
 

@@ -164,27 +164,30 @@ std::int32_t predicted_token(const Request& request, const StoredTrace& trace,
 }
 
 Reply gradients(TraceState& state, const Request& request) {
-  const StoredTrace& trace = one_text_of(state, request, "the gradient of the loss is");
+  const StoredTrace& trace = trace_of(state, request);
   require_unedited(trace, "gradients of the loss do");
   const std::int64_t position = position_of(request, trace);
   const std::int32_t token = predicted_token(request, trace, position);
-  const LossFlow flow =
-      loss_flow(trace.model().gpt, trace.pass->tokens(), token, position, request.stop);
-  OrderedJson rows = OrderedJson::array();
-  OrderedJson norms = OrderedJson::array();
-  for (std::size_t row = 0; row < flow.points.size(); ++row) {
-    rows.push_back(stream_row_name(flow.points[row]));
-    OrderedJson numbers = OrderedJson::array();
-    for (const float norm : flow.norms.view()[static_cast<std::int64_t>(row)].span()) {
-      numbers.push_back(json_number(norm));
+  const LossFlow flow = loss_flow(*trace.pass, token, position, request.stop);
+  OrderedJson document{{"position", position},
+                       {"token", trace.source.token_json(PairSide::target, token)},
+                       {"loss", json_number(flow.loss)}};
+  for (const LossFlow::OfStack& stack : flow.stacks) {
+    OrderedJson rows = OrderedJson::array();
+    OrderedJson norms = OrderedJson::array();
+    for (std::size_t row = 0; row < stack.points.size(); ++row) {
+      rows.push_back(stream_row_name(stack.points[row]));
+      OrderedJson numbers = OrderedJson::array();
+      for (const float norm : stack.norms.view()[static_cast<std::int64_t>(row)].span()) {
+        numbers.push_back(json_number(norm));
+      }
+      norms.push_back(std::move(numbers));
     }
-    norms.push_back(std::move(numbers));
+    const std::string prefix = stack.site == StackSite::encoder ? "source_" : "";
+    document[prefix + "rows"] = std::move(rows);
+    document[prefix + "norms"] = std::move(norms);
   }
-  return json_reply({{"position", position},
-                     {"token", token_json(trace.model(), token)},
-                     {"loss", json_number(flow.loss)},
-                     {"rows", std::move(rows)},
-                     {"norms", std::move(norms)}});
+  return json_reply(document);
 }
 
 constexpr std::int64_t usual_terms = 24;

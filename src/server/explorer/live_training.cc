@@ -15,13 +15,13 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_text_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_text_bytes = std::size_t{1} << 20;
 constexpr std::chrono::seconds naming_time{5};  // that start() waits for the run's name
 constexpr std::int64_t kept_checkpoints = 12;
-constexpr std::int64_t most_live_runs = 1000;
+constexpr std::int64_t max_live_runs = 1000;
 
 // Of a whole run: some hours on two cores.
-constexpr double most_operations = 1e15;
+constexpr double max_operations = 1e15;
 
 struct Limit {
   const char* name;
@@ -46,7 +46,7 @@ OrderedJson limits_json() {
                                                     static_cast<std::int64_t>(limit.most)}
                                       : OrderedJson{limit.least, limit.most};
   }
-  json["text_bytes"] = most_text_bytes;
+  json["text_bytes"] = max_text_bytes;
   return json;
 }
 
@@ -123,10 +123,10 @@ TrainSettings wanted_settings(const Fields& fields, const SmallRun& preset, bool
   const double operations = model_cost(settings.model).train_flops_per_token *
                             static_cast<double>(settings.tokens_per_step() * settings.steps);
   require(
-      operations <= most_operations, ErrorCode::invalid_argument,
+      operations <= max_operations, ErrorCode::invalid_argument,
       "the run takes {:.1e} operations; at most {:.0e} in the page: choose fewer layers or steps, "
       "or a smaller width, context or batch_size",
-      operations, most_operations);
+      operations, max_operations);
   return settings;
 }
 
@@ -222,14 +222,14 @@ OrderedJson LiveTraining::describe() const {
 std::filesystem::path LiveTraining::claim_directory() const {
   std::error_code error;
   std::filesystem::create_directories(options_.live_runs, error);
-  for (std::int64_t number = 1; !error && number <= most_live_runs; ++number) {
+  for (std::int64_t number = 1; !error && number <= max_live_runs; ++number) {
     std::filesystem::path directory = options_.live_runs / fmt::format("live-{}", number);
     if (std::filesystem::create_directory(directory, error)) return directory;
   }
   require(!error, ErrorCode::input_output, "cannot make a directory for the run: {}",
           error.message());
   fail(ErrorCode::conflict,
-       "there are {} runs already: remove some from the directory of live runs", most_live_runs);
+       "there are {} runs already: remove some from the directory of live runs", max_live_runs);
 }
 
 void LiveTraining::start(const Json& body) {
@@ -238,9 +238,9 @@ void LiveTraining::start(const Json& body) {
   const SmallRun& preset = chosen_preset(fields);
   const std::string text = fields.string("text").value_or("");
   require(!fields.has("text") || !text.empty(), ErrorCode::invalid_argument, "the text is empty");
-  require(text.size() <= most_text_bytes, ErrorCode::invalid_argument,
+  require(text.size() <= max_text_bytes, ErrorCode::invalid_argument,
           "the text has {} bytes; a run in the page takes {} at most: train on it with heed train",
-          text.size(), most_text_bytes);
+          text.size(), max_text_bytes);
   TrainRequest request;
   request.settings = wanted_settings(fields, preset, !text.empty());
   if (const std::string why = why_not(); !why.empty()) throw HttpError(403, why);

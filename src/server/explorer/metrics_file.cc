@@ -161,13 +161,13 @@ Series& series_named(SeriesByName& all, std::string_view name, std::size_t most)
 }
 
 // Thins the longest series until all of them together are small enough.
-void thin_to(SeriesByName& all, std::int64_t most_bytes) {
+void thin_to(SeriesByName& all, std::int64_t max_bytes) {
   const auto bytes = [](const auto& entry) { return entry.second.bytes(); };
   for (;;) {
     std::int64_t total = 0;
     for (const auto& entry : all) total += bytes(entry);
     const auto largest = std::ranges::max_element(all, {}, bytes);
-    if (total <= most_bytes || largest->second.rows() < 2) return;
+    if (total <= max_bytes || largest->second.rows() < 2) return;
     largest->second.halve();
   }
 }
@@ -180,17 +180,17 @@ MetricsRows read_metrics(const std::filesystem::path& path, std::int64_t from,
   const auto file = open_if_present(path);
   if (!file) return result;
   const std::int64_t end = file->size();
-  const std::int64_t begin = next_line(*file, end - limits.most_bytes, limits.longest_line);
+  const std::int64_t begin = next_line(*file, end - limits.max_bytes, limits.longest_line);
   SeriesByName all;
   for_each_line(*file, begin, end, limits.longest_line,
                 [&](std::int64_t offset, std::string_view line) {
                   const Heading heading = heading_of(line);
                   if (heading.step && *heading.step < from) return;
-                  series_named(all, heading.series, limits.most_series)
-                      .add({offset, std::ssize(line)}, limits.most_rows);
+                  series_named(all, heading.series, limits.max_series)
+                      .add({offset, std::ssize(line)}, limits.max_rows);
                 });
   if (all.empty()) return result;
-  thin_to(all, limits.most_text);
+  thin_to(all, limits.max_text);
 
   std::vector<Line> lines;
   result.is_thinned = begin > 0;
@@ -210,14 +210,14 @@ MetricsRows read_metrics(const std::filesystem::path& path, std::int64_t from,
 }
 
 std::int64_t last_step(const std::filesystem::path& path) {
-  constexpr std::ptrdiff_t most_attempts = 1000;
+  constexpr std::ptrdiff_t max_attempts = 1000;
   const auto file = open_if_present(path);
   if (!file) return 0;
   const std::int64_t end = file->size();
   std::vector<std::string> lines;
   for_each_line(*file, next_line(*file, end - block_bytes, block_bytes), end, block_bytes,
                 [&](std::int64_t, std::string_view line) { lines.emplace_back(line); });
-  const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, std::ssize(lines) - most_attempts);
+  const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, std::ssize(lines) - max_attempts);
   for (std::ptrdiff_t i = std::ssize(lines) - 1; i >= first; --i) {
     if (const auto row = parse_row(lines[static_cast<std::size_t>(i)])) return step_of(*row);
   }

@@ -15,7 +15,7 @@
 namespace heed::server {
 namespace {
 
-constexpr std::int64_t most_checkpoints = 3;
+constexpr std::int64_t max_checkpoints = 3;
 
 // Of a parameter, and at most of its rounded form, which products of a rounded model read.
 constexpr std::int64_t parameter_bytes = sizeof(float);
@@ -148,7 +148,7 @@ ChosenModel ModelPool::checkpoint(const std::string& run, std::int64_t step) {
   }
   const std::filesystem::path directory = of_.runs.checkpoint(run, step);
   const auto is_checkpoint = [](const ChosenModel& each) { return !each.run.empty(); };
-  while (std::ranges::count_if(loaded_, is_checkpoint) >= most_checkpoints) {
+  while (std::ranges::count_if(loaded_, is_checkpoint) >= max_checkpoints) {
     drop(std::prev(std::find_if(loaded_.rbegin(), loaded_.rend(), is_checkpoint).base()));
   }
   // Relative to the run: checkpoints/00000250/model.safetensors.

@@ -15,10 +15,10 @@ namespace heed::server {
 namespace {
 
 // Of POST /api/tokenize, more than a page can show: each is a JSON object of its own.
-constexpr std::int64_t most_tokenized = std::int64_t{1} << 15;
+constexpr std::int64_t max_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
-std::int64_t most_prompt_tokens(const State& state, const LoadedModel& model) {
+std::int64_t max_prompt_tokens(const State& state, const LoadedModel& model) {
   const Architecture& architecture = model.gpt.architecture();
   std::int64_t fits = 0;
   std::int64_t fails = model.gpt.specification().context + 1;
@@ -48,7 +48,7 @@ Reply describe_model(State& state, const Request& request) {
        {"read", read_json(model.reading)},
        {"examples", examples_json(model)},
        {"limits",
-        {{"prompt_tokens", most_prompt_tokens(state, model)},
+        {{"prompt_tokens", max_prompt_tokens(state, model)},
          {"trace_bytes", state.traces.budget()}}},
        {"runs", state.runs.names()}});
 }
@@ -61,9 +61,9 @@ Reply tokenize(State& state, const Request& request) {
   const LoadedModel& model = *chosen.model;
   const std::string text = fields.required_string("text");
   const std::vector<std::int32_t> ids = model.require_tokenizer().encode(text);
-  require_field(std::ssize(ids) <= most_tokenized, "text", field_code::invalid_value,
+  require_field(std::ssize(ids) <= max_tokenized, "text", field_code::invalid_value,
                 "text has {} tokens; at most {} are given in one reply", ids.size(),
-                most_tokenized);
+                max_tokenized);
   return json_reply({{"tokens", tokens_json(model, ids)},
                      {"read", read_json(model.reading)},
                      {"unread", unread_json(unread_in(model, text))}});

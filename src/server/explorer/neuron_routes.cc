@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint64_t corpus_seed = 2;  // the starter was trained on other stories
 constexpr std::int64_t stories_read = 400;
-constexpr std::size_t most_kept_contexts = 512;  // documents of some kilobytes
-constexpr std::size_t most_corpus_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_kept_contexts = 512;  // documents of some kilobytes
+constexpr std::size_t max_corpus_bytes = std::size_t{4} << 20;
 
 Reply strongest(TraceState& state, const Request& request) {
   const StoredTrace& trace = one_text_of(state, request, "the strongest neurons are");
@@ -160,7 +160,7 @@ struct Corpus {
 Corpus corpus_of(const State& state, const LoadedModel& model) {
   if (const std::filesystem::path& file = state.options.corpus; !file.empty()) {
     const std::string text = naming_files_from(
-        file.parent_path(), [&] { return read_text_file(file, most_corpus_bytes); });
+        file.parent_path(), [&] { return read_text_file(file, max_corpus_bytes); });
     return {file.filename().string(), model.encode(text)};
   }
   require(model.is_starter(), ErrorCode::conflict,
@@ -184,7 +184,7 @@ Reply contexts(State& state, const Request& request) {
   const NeuronId id{checked_layer(request.integer_in_path("layer"), config),
                     checked_neuron(request.integer_in_path("neuron"), config)};
   const std::int64_t top = bounded(request, "top", 10, 1, 100);
-  if (state.neuron_contexts.size() >= most_kept_contexts) state.neuron_contexts.clear();
+  if (state.neuron_contexts.size() >= max_kept_contexts) state.neuron_contexts.clear();
   std::string& kept =
       state.neuron_contexts[fmt::format("{}/{}/{}/{}", id.layer, id.neuron, top, chosen.name())];
   if (kept.empty()) {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 // Without locks, a run that wrote within this time counts as running.
 constexpr std::chrono::minutes live_time{2};
-constexpr int most_checkpoint_entries = 100'000;
+constexpr int max_checkpoint_entries = 100'000;
 
 // A checkpoint's directory is named by its step: "00000250".
 std::optional<std::int64_t> step_of(const fs::path& directory) {
@@ -122,7 +122,7 @@ std::vector<std::int64_t> Runs::checkpoints(const Run& run) const {
   std::error_code error;
   fs::directory_iterator entry(RunDirectory(run.directory).checkpoints(), error);
   for (int seen = 0; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (++seen > most_checkpoint_entries) break;
+    if (++seen > max_checkpoint_entries) break;
     if (const auto step = step_of(entry->path())) steps.push_back(*step);
   }
   std::ranges::sort(steps);

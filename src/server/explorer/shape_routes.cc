@@ -27,9 +27,9 @@ constexpr const char* shape_parameters[] = {
     "gated",        "norm",       "positions",       "residual"};
 
 // Upper limits of the sizes, so that their products stay below 2^63.
-constexpr std::int64_t most_layers = 10000;
-constexpr std::int64_t most_width = 1 << 20;
-constexpr std::int64_t most_rows = std::int64_t{1} << 24;
+constexpr std::int64_t max_layers = 10000;
+constexpr std::int64_t max_width = 1 << 20;
+constexpr std::int64_t max_rows = std::int64_t{1} << 24;
 
 // ?gated=, ?norm=, ?positions= and ?residual=; by default the model's own.
 void describe_block(const Request& request, BlockSpecification& block) {
@@ -68,31 +68,31 @@ StackSpecification shape_of(State& state, const Request& request, std::string& n
     return config;
   }
   name = "shape";
-  config.layers = bounded(request, "layers", config.layers, 1, most_layers);
+  config.layers = bounded(request, "layers", config.layers, 1, max_layers);
   AttentionSpecification& attention = config.block.attention;
-  const std::int64_t heads = bounded(request, "heads", config.heads(), 1, most_width);
+  const std::int64_t heads = bounded(request, "heads", config.heads(), 1, max_width);
   attention.key_value_heads =
       bounded(request, "key_value_heads",
-              heads == config.heads() ? config.key_value_heads() : heads, 1, most_width);
+              heads == config.heads() ? config.key_value_heads() : heads, 1, max_width);
   attention.query_heads = heads;
   require(heads % attention.key_value_heads == 0, ErrorCode::invalid_argument,
           "{} query heads cannot share {} key/value heads evenly", heads,
           attention.key_value_heads);
-  config.channels = bounded(request, "channels", config.channels, 1, most_width);
+  config.channels = bounded(request, "channels", config.channels, 1, max_width);
   const std::int64_t head_size = std::max<std::int64_t>(config.channels / config.heads(), 1);
-  config.block.attention.head_size = bounded(request, "head_size", head_size, 1, most_width);
+  config.block.attention.head_size = bounded(request, "head_size", head_size, 1, max_width);
   config.block.feed_forward.width =
-      bounded(request, "feed_forward", 4 * config.channels, 1, 8 * most_width);
-  config.vocabulary_size = bounded(request, "vocabulary", config.vocabulary_size, 1, most_rows);
-  config.context = bounded(request, "context", config.context, 1, most_rows);
+      bounded(request, "feed_forward", 4 * config.channels, 1, 8 * max_width);
+  config.vocabulary_size = bounded(request, "vocabulary", config.vocabulary_size, 1, max_rows);
+  config.context = bounded(request, "context", config.context, 1, max_rows);
   config.tied_unembedding = truth(request, "tied", config.tied_unembedding);
   describe_block(request, config.block);
   if (request.parameter("bias")) set_biases(config, truth(request, "bias", true));
   // A window for each layer would have to follow their number.
   if (std::ssize(attention.mask.windows) != config.layers) attention.mask = {};
   config.end_of_text = -1;
-  require(config.heads() * config.head_size() <= 8 * most_width, ErrorCode::invalid_argument,
-          "{} heads of {} are wider than {}", config.heads(), config.head_size(), 8 * most_width);
+  require(config.heads() * config.head_size() <= 8 * max_width, ErrorCode::invalid_argument,
+          "{} heads of {} are wider than {}", config.heads(), config.head_size(), 8 * max_width);
   return config;
 }
 

@@ -189,16 +189,37 @@ Reply status(TraceState& state, const Request&) {
   return text_reply(with_member(document, "traces", traces) + "\n", "application/json");
 }
 
+// ?token= and ?against= at ?position=; the mean loss without them.
+GradientTarget gradient_target(const Request& request, const StoredTrace& trace) {
+  GradientTarget target;
+  const auto add = [&](const std::string& name, double weight) {
+    if (!request.parameter(name)) return;
+    const auto token = static_cast<std::int32_t>(
+        bounded(request, name, 0, 0, trace.specification().vocabulary_size - 1));
+    target.logits.push_back({position_of(request, trace, -1), token, weight});
+  };
+  add("token", 1);
+  add("against", -1);
+  require(target.logits.size() == 2 || !request.parameter("against"), ErrorCode::invalid_argument,
+          "against is subtracted from the logit of a token: it needs token");
+  return target;
+}
+
 Reply take_array(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const std::string& point = request.in_path("point");
-  require(point.find('*') == std::string::npos && !asks_for_gradients({.points = {point}}),
-          ErrorCode::invalid_argument, "'{}' is not a single point", point.substr(0, 80));
-  const Trace taken = trace.arrays({.points = {point},
-                                    .layers = index_list(request, "layers"),
-                                    .heads = index_list(request, "heads"),
-                                    .positions = index_list(request, "positions"),
-                                    .source_positions = index_list(request, "source_positions")});
+  require(point.find('*') == std::string::npos, ErrorCode::invalid_argument,
+          "'{}' is not a single point", point.substr(0, 80));
+  const TraceRequest wanted{.points = {point},
+                            .layers = index_list(request, "layers"),
+                            .heads = index_list(request, "heads"),
+                            .positions = index_list(request, "positions"),
+                            .source_positions = index_list(request, "source_positions")};
+  const GradientTarget target = gradient_target(request, trace);
+  require(target.logits.empty() || asks_for_gradients(wanted), ErrorCode::invalid_argument,
+          "token needs a gradient to differentiate its logit, such as {}_grad",
+          point.substr(0, 80));
+  const Trace taken = trace.arrays(wanted, target);
   require(taken.arrays.size() == 1, ErrorCode::invalid_argument,
           "'{}' is a point of {} layers: name one, such as {}", point.substr(0, 80),
           taken.arrays.size(), taken.arrays.front().name);

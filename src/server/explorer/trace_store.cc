@@ -42,10 +42,14 @@ PairSide StoredTrace::key_side(AttentionSite site) const {
   return site.kind == AttentionKind::cross ? PairSide::source : query_side(site);
 }
 
-Trace StoredTrace::arrays(const TraceRequest& request) const {
+Trace StoredTrace::arrays(const TraceRequest& request, const GradientTarget& target) const {
   ActivationTrace taken(architecture(), request,
                         {.positions = pass->positions(), .sources = pass->sources()});
-  pass->replay(taken);
+  if (asks_for_gradients(request)) {
+    pass->backward(target, taken);
+  } else {
+    pass->replay(taken);
+  }
   return taken.take();
 }
 

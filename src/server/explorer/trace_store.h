@@ -49,7 +49,7 @@ struct StoredTrace {
   std::int64_t keys(AttentionSite site) const { return std::ssize(tokens(key_side(site))); }
   PairWords words() const { return {source_units, units}; }
 
-  Trace arrays(const TraceRequest& request) const;
+  Trace arrays(const TraceRequest& request, const GradientTarget& target = {}) const;
 
   // Of one text.
   const LoadedModel& model() const { return *source.model; }

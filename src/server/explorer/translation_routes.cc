@@ -97,7 +97,7 @@ Reply translation(TraceState& state, const Request& request) {
   const Fields fields(body);
   fields.expect_only({"max_length"});
   const std::int64_t context = model.architecture().decoder().context;
-  GreedyOptions options{.longest = fields.integer("max_length", 1, context).value_or(context),
+  GreedyOptions options{.max_length = fields.integer("max_length", 1, context).value_or(context),
                         .stop = request.stop};
   const auto translate = [&] {
     return greedy_translation_json(

@@ -15,7 +15,7 @@
 namespace heed::server {
 namespace {
 
-constexpr std::int64_t most_numbers = std::int64_t{1} << 22;
+constexpr std::int64_t max_numbers = std::int64_t{1} << 22;
 
 // Numbers by row and column.
 struct Matrix {
@@ -60,7 +60,7 @@ std::vector<std::int64_t> chosen(const Request& request, const std::string& name
     }
     return indices;
   }
-  require(count <= most_numbers, ErrorCode::invalid_argument, "choose some of {} {}", count, name);
+  require(count <= max_numbers, ErrorCode::invalid_argument, "choose some of {} {}", count, name);
   for (std::int64_t index = 0; index < count; ++index) indices.push_back(index);
   return indices;
 }
@@ -68,9 +68,9 @@ std::vector<std::int64_t> chosen(const Request& request, const std::string& name
 Reply matrix_reply(const Request& request, const Matrix& matrix, const std::string& name) {
   const std::vector<std::int64_t> rows = chosen(request, "rows", matrix.rows);
   const std::vector<std::int64_t> columns = chosen(request, "columns", matrix.columns);
-  require(std::ssize(rows) * std::ssize(columns) <= most_numbers, ErrorCode::invalid_argument,
+  require(std::ssize(rows) * std::ssize(columns) <= max_numbers, ErrorCode::invalid_argument,
           "{} x {} numbers are more than the {} of one answer: choose rows and columns",
-          rows.size(), columns.size(), most_numbers);
+          rows.size(), columns.size(), max_numbers);
   Tensor<float> numbers(Shape{std::ssize(rows), std::ssize(columns)});
   for (std::int64_t c = 0; c < std::ssize(columns); ++c) {
     require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");

@@ -121,10 +121,16 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
        [&] { attribute_logit(gpt, tokens, {.token = 3}, AttributionUnit::head); }},
       {"a direction of logits", [&] { logit_direction(gpt, {.token = 3}); }},
       {"a gradient of logits", [&] { differentiate_logit(gpt, tokens, metric, points); }},
-      {"estimated patching", [&] { estimate_patching(gpt, tokens, tokens, metric, points); }},
+      {"estimated patching",
+       [&] {
+         estimate_patching(gpt, {{}, tokens}, {{}, tokens}, metric, points);
+       }},
       {"integrated gradients", [&] { integrate_gradients(gpt, tokens, metric); }},
       {"a logit lens", [&] { look_through_layers(gpt, tokens); }},
-      {"a flow of the loss", [&] { loss_flow(gpt, tokens, 3, 1); }},
+      {"a flow of the loss",
+       [&] {
+         loss_flow(RecordedPass(gpt, {{}, tokens}), 3, 1);
+       }},
       {"what neurons write", [&] { find_neuron_contexts(gpt, tokens, neuron); }},
       {"a sum of residual parts",
        [&] { decompose_residual(gpt, tokens, ResidualUnit::component); }},

@@ -283,7 +283,8 @@ TEST_P(FamilyExplanation, GradientsAgreeWithFiniteDifferences) {
 }
 
 TEST_P(FamilyExplanation, TheLossFlowsBackToTheStream) {
-  const LossFlow flow = loss_flow(gpt, tokens, 7, 16);
+  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+  const LossFlow flow = loss_flow(pass, 7, 16);
   EXPECT_NEAR(flow.loss, -log_probabilities(logits).view()(16, 7), 1e-5);
   constexpr float step = 2e-3F;
   double sum = 0;
@@ -295,7 +296,7 @@ TEST_P(FamilyExplanation, TheLossFlowsBackToTheStream) {
     const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
     sum += slope * slope;
   }
-  const double norm = flow.norms.view()(1, 16);
+  const double norm = flow.stacks.at(0).norms.view()(1, 16);
   EXPECT_NEAR(norm, std::sqrt(sum), 0.01 * norm + 1e-3);
 }
 

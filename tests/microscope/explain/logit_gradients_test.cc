@@ -213,7 +213,8 @@ TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
   }
   const std::vector<Point> points{
       {PointKind::embedding}, {PointKind::residual_pre, 0}, {PointKind::mixed_values, 1}};
-  const AttributionPatching found = estimate_patching(linear, tokens, other, metric, points);
+  const AttributionPatching found =
+      estimate_patching(linear, {{}, tokens}, {{}, other}, metric, points);
   const double change = found.clean_metric - found.corrupted_metric;
   ASSERT_GT(std::abs(change), 1e-4);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -229,12 +230,12 @@ TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
 TEST_F(LogitGradient, RefusesWhatIsNotThere) {
   EXPECT_THROW(differentiate_logit(gpt, tokens, {{61}}, {}), Error);
   EXPECT_THROW(differentiate_logit(gpt, tokens, {{1}, 9}, {}), Error);
-  EXPECT_THROW(differentiate_logit(gpt, {}, {{1}}, {}), Error);
+  EXPECT_THROW(differentiate_logit(gpt, std::vector<std::int32_t>{}, {{1}}, {}), Error);
   EXPECT_THROW(integrate_gradients(gpt, tokens, metric, {.steps = 0}), Error);
-  EXPECT_THROW(estimate_patching(gpt, tokens, std::vector<std::int32_t>{1, 2}, metric,
-                                 {{PointKind::embedding}}),
+  EXPECT_THROW(estimate_patching(gpt, {{}, tokens}, {{}, {1, 2}}, metric, {{PointKind::embedding}}),
                Error);
-  EXPECT_THROW(estimate_patching(gpt, tokens, tokens, metric, {{PointKind::scores, 0}}), Error);
+  EXPECT_THROW(estimate_patching(gpt, {{}, tokens}, {{}, tokens}, metric, {{PointKind::scores, 0}}),
+               Error);
 }
 
 }  // namespace

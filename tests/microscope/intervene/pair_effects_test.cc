@@ -7,7 +7,6 @@
 #include "base/expect_error.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/intervene/intervention_text.h"
-#include "microscope/patch/pair_patch.h"
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
 #include "model/comparison.h"
@@ -173,7 +172,7 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
   for (const char* const text : {"", "encoder.L1H2", "cross.L1H3.k@3", "decoder.L0H1@2-"}) {
     const std::shared_ptr<Interventions> edits = *text == 0 ? nullptr : changed(text, ScaleBy{-2});
     const GreedyTranslation translation =
-        translate_greedily(model_, source, {.longest = 9, .editor = edits.get()});
+        translate_greedily(model_, source, {.max_length = 9, .editor = edits.get()});
     Texts tokens{source, {1}};
     double log_probability = 0;
     for (int step = 0; step < 9; ++step) {
@@ -188,25 +187,6 @@ TEST_P(PairEffects, GreedyTranslationsAreThoseOfFullPasses) {
     EXPECT_NEAR(translation.log_probability, log_probability, 1e-3) << text;
     EXPECT_EQ(translation.is_finished(), translation.tokens.size() < 9) << text;
   }
-}
-
-// Two sources that differ in one token: putting back what the first layer reads there is all.
-TEST_P(PairEffects, PatchingTheTokenThatDiffersRestoresEverything) {
-  Texts other = toy_pair();
-  other.source[3] = 17;
-  const RecordedPass corrupted(model_, other);
-  const PairPatch stream = patch_pair(pass_, corrupted, {.position = 3, .token = 21});
-  EXPECT_EQ(stream.cells.shape(), (Shape{3, 7}));
-  EXPECT_NE(stream.clean, stream.corrupted);
-  for (std::int64_t position = 0; position < 7; ++position) {
-    EXPECT_NEAR(stream.cells.view()(0, position), position == 3 ? stream.clean : stream.corrupted,
-                1e-5);
-  }
-  EXPECT_EQ(stream.clean, std::log(pass_.next_probabilities(3)[21]));
-  const PairPatch heads = patch_pair(
-      pass_, corrupted, {.place = PairPatchPlace::cross_heads, .position = 3, .token = 21});
-  EXPECT_EQ(heads.cells.shape(), (Shape{2, 4}));
-  EXPECT_GT(std::abs(heads.cells.view()(1, 0) - heads.corrupted), 1e-7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PairEffects, ::testing::ValuesIn(toy_pair_shapes()));

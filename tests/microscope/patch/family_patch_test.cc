@@ -67,7 +67,7 @@ TEST_P(FamilyPatch, CellsEqualOneForwardEach) {
       continue;
     }
     const PatchResult found = patch_sweep(gpt, request);
-    const std::int64_t heads = patched_heads(stack(), kind);
+    const std::int64_t heads = patched_heads(stack().block.attention, kind);
     const bool by_position = kind.columns == PatchColumns::heads_by_position;
     ASSERT_EQ(found.columns, kind.columns == PatchColumns::positions ? positions
                              : by_position                           ? heads * positions

@@ -108,7 +108,7 @@ TEST_P(NoOp, PatchesOfAPromptWithItself) {
       // Cutting an edge changes a pass; replacing it by itself does not.
       if (kind.is_edge() && request.grid != PatchGrid::edge) continue;
       if (!has_point(stack(), kind.point)) continue;
-      const std::vector<PatchCell> cells = patch_cells(stack(), request);
+      const std::vector<PatchCell> cells = patch_cells(gpt_.architecture(), request);
       PatchRuns runs(gpt_, request);
       for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
         std::vector<PatchCell> of_layer, chosen;

@@ -169,7 +169,7 @@ TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
     const PointKind point = patch_grid_kind(apart.request.grid).point;
     const bool stays_in_its_row =
         point != PointKind::residual_pre && point != PointKind::key && point != PointKind::value;
-    for (const PatchCell& cell : patch_cells(apart.gpt.specification(), apart.request)) {
+    for (const PatchCell& cell : patch_cells(apart.gpt.architecture(), apart.request)) {
       const bool is_shared = cell.position >= 0 && cell.position < first;
       const bool is_unread = cell.position >= 0 && cell.position < prompt_positions - 1 &&
                              cell.layer == model_layers - 1 && stays_in_its_row;

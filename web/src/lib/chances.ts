@@ -62,3 +62,15 @@ export function chanceOf({ probability, drawn, after, removed_by }: Candidate, {
     operation: 'steps', terms: [term('model', probability), ...until, ...last], count: 1 + until.length + last.length, rest: 0, bias: null,
   };
 }
+
+/** What lists of next tokens export. */
+export const candidatesTable = (candidates: Candidate[]) => ({
+  columns: ['rank', 'id', 'token', 'logit', 'scaled', 'probability', 'drawn', 'removed_by'],
+  rows: candidates.map(({ rank, id, token, logit, scaled, probability, drawn, removed_by }) => [rank, id, token, logit, scaled, probability, drawn, removed_by]),
+});
+
+/** (candidates, 3): logit, probability, and that of being sampled. */
+export const candidatesArray = (candidates: Candidate[]) => ({
+  shape: [candidates.length, 3],
+  data: Float32Array.from(candidates.flatMap(({ logit, probability, drawn }) => [logit, probability, drawn])),
+});

@@ -1,6 +1,6 @@
 // What the server answers about a translator and pairs of texts, and what it is asked.
 
-import type { Dimensions, Habit, Read, Token, TraceMeta, Unread, Word } from './types';
+import type { Dimensions, Habit, Intervention, Read, Token, TraceMeta, Unread, Word } from './types';
 
 type TraceModel = TraceMeta['model'];
 
@@ -69,25 +69,11 @@ export interface PairMeta {
   source: PairText;
   target: PairText & { is_translation: boolean };
   sites: SiteMeta[];
-  interventions: PairIntervention[];
+  interventions: Intervention[];
   base: string | null;
   model: TraceModel;
   bytes: number;
   seconds: number;
-}
-
-export interface PairIntervention {
-  kind: 'ablate' | 'scale' | 'cut' | 'cut_words' | 'mask_future' | 'swap';
-  /** Such as cross.L1H2, cross.L1, cross, encoder.L0H3, decoder.L1.mlp. */
-  point: string;
-  positions?: string;
-  factor?: number;
-  edges?: [number, number][];
-  /** cut_words: from this word of the queries to that of the keys. */
-  target?: number;
-  source?: number;
-  renormalise?: boolean;
-  from?: string;
 }
 
 export interface PairRequest {
@@ -96,7 +82,7 @@ export interface PairRequest {
   /** None: the model's greedy translation. */
   target?: string;
   target_tokens?: number[];
-  interventions?: PairIntervention[];
+  interventions?: Intervention[];
 }
 
 /** Means over the rows of a pattern; null where the two texts differ. */

@@ -136,10 +136,12 @@ export interface ModelCard {
   runs: string[];
 }
 
-export type InterventionKind = 'ablate' | 'mean' | 'scale' | 'add' | 'swap' | 'freeze' | 'cut';
+export type InterventionKind = 'ablate' | 'mean' | 'scale' | 'add' | 'swap' | 'freeze' | 'cut' | 'cut_words' | 'mask';
 
+/** A change of a pass over one text or two. */
 export interface Intervention {
   kind: InterventionKind;
+  /** Such as L1H2, L1.mlp; of two texts cross.L1H2, cross.L1, cross, encoder.L0H3, decoder.L1.mlp. */
   point?: string;
   positions?: string;
   factor?: number;
@@ -149,7 +151,11 @@ export interface Intervention {
   edges?: [number, number][];
   layer?: number;
   head?: number;
+  /** cut_words: from this word of the queries to that of the keys. */
+  target?: number;
+  source?: number;
   renormalise?: boolean;
+  mask?: 'causal' | 'none';
 }
 
 /** The text between spaces, without surrounding punctuation; or a token that belongs to no word. Its tokens are [begin, end). */

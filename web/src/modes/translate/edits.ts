@@ -2,7 +2,8 @@
 // and cut edges from a word to a word (cross:3>2, cross.L1:3>2, cross.L1H2:3>2).
 
 import { tokenWord } from '../../lib/numbers';
-import type { PairIntervention, Site, PairMeta } from '../../lib/pair_types';
+import type { Site, PairMeta } from '../../lib/pair_types';
+import type { Intervention } from '../../lib/types';
 import { isLater, keyWords, queryWords } from './words';
 import { siteOf, stackName } from './heads';
 
@@ -70,10 +71,15 @@ export function isCut(edits: Edit[], of: Site, layer: number, head: number | nul
     && (edit.layer === null || (edit.layer === layer && (edit.head === null || edit.head === head))));
 }
 
-export function toInterventions(edits: Edit[], { masked, renormalise }: { masked: boolean; renormalise: boolean }): PairIntervention[] {
+/** Hides from each source token those that come later. */
+export const causalEncoder: Intervention = { kind: 'mask', point: 'encoder', mask: 'causal' };
+/** Whether a pair's encoder is changed so. */
+export const hasCausalEncoder = ({ interventions }: Pick<PairMeta, 'interventions'>): boolean => interventions.some(({ kind, point, mask }) => kind === 'mask' && point === 'encoder' && mask === 'causal');
+
+export function toInterventions(edits: Edit[], { masked, renormalise }: { masked: boolean; renormalise: boolean }): Intervention[] {
   return [
-    ...(masked ? [{ kind: 'mask_future' as const, point: 'encoder' }] : []),
-    ...edits.map((edit): PairIntervention => edit.kind === 'off'
+    ...(masked ? [causalEncoder] : []),
+    ...edits.map((edit): Intervention => edit.kind === 'off'
       ? { kind: 'ablate', point: pointOf(edit) }
       : { kind: 'cut_words', point: pointOf(edit), target: edit.from, source: edit.to, ...(renormalise ? { renormalise } : {}) }),
   ];

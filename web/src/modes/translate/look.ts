@@ -1,5 +1,6 @@
 // The attention that the picture of the two texts shows, by words: of one pair, so that words and numbers agree.
 
+import { hasCausalEncoder } from './edits';
 import type { PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
 import type { HeadChoice } from '../../lib/head_choice';
@@ -19,6 +20,6 @@ export interface Look {
 
 export async function lookAt(pair: Pair, row: PairRow, heads: Look['heads']): Promise<Look> {
   const [cross, encoder, decoder] = await Promise.all([pair.weights('cross', heads.cross, row), pair.weights('encoder', heads.encoder, row), pair.weights('decoder', heads.decoder, row)]);
-  const masked = pair.meta.interventions.some(({ kind }) => kind === 'mask_future');
+  const masked = hasCausalEncoder(pair.meta);
   return { pair, row, heads, cross, encoder, decoder, masked };
 }

@@ -1,5 +1,6 @@
 // A pattern as the heat map draws it: names of rows and columns, and −∞ where the mask hides a key.
 
+import { hasCausalEncoder } from './edits';
 import type { Site, PairMeta, PairRow } from '../../lib/pair_types';
 import type { NumberArray } from '../../lib/types';
 import { siteOf } from './heads';
@@ -13,7 +14,7 @@ export interface PatternMap {
 
 /** Whether the kind's queries see no later keys: by the model, or by a change. */
 export function isCausal(meta: PairMeta, kind: Site): boolean {
-  return siteOf(meta, kind).causal || (kind === 'encoder' && meta.interventions.some((one) => one.kind === 'mask_future'));
+  return siteOf(meta, kind).causal || (kind === 'encoder' && hasCausalEncoder(meta));
 }
 
 export function mapOf(meta: PairMeta, kind: Site, weights: NumberArray, row: PairRow, unit: 'words' | 'tokens'): PatternMap {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { asPairText } from '../../lib/api';
 import type { PairInfluence, PairMeta } from '../../lib/pair_types';
 import { alignmentDrawing } from './drawing';
-import { describeEdit, fits, formatEdits, hasEdit, isCut, parseEdits, toggled, toInterventions, type Edit } from './edits';
+import { causalEncoder, describeEdit, fits, formatEdits, hasEdit, isCut, parseEdits, toggled, toInterventions, type Edit } from './edits';
 import { choicesOfBlock, formatHead } from '../../lib/head_choice';
 import { headInWords, parseHead } from './heads';
 import { earlierMoved, finding, laterWord } from './influence';
@@ -89,7 +89,7 @@ describe('changes', () => {
   });
   it('are the server’s interventions', () => {
     expect(toInterventions(parseEdits('cross.L1H2;cross.L0:3>0'), { masked: true, renormalise: true })).toEqual([
-      { kind: 'mask_future', point: 'encoder' },
+      { kind: 'mask', point: 'encoder', mask: 'causal' },
       { kind: 'ablate', point: 'cross.L1H2' },
       { kind: 'cut_words', point: 'cross.L0', target: 3, source: 0, renormalise: true },
     ]);
@@ -141,7 +141,7 @@ describe('the heat map', () => {
     expect(seen(mapOf(meta, 'decoder', even(5, 5), 'written', 'tokens'))).toEqual(['x....', 'xx...', 'xxx..', 'xxxx.', 'xxxxx']);
     expect(seen(mapOf(meta, 'cross', even(4, 4), 'written', 'words'))).toEqual(['xxxx', 'xxxx', 'xxxx', 'xxxx']);
     expect(seen(mapOf(meta, 'encoder', even(4, 4), 'written', 'words'))).toEqual(['xxxx', 'xxxx', 'xxxx', 'xxxx']);
-    const masked = { ...meta, interventions: [{ kind: 'mask_future' as const, point: 'encoder' }] };
+    const masked = { ...meta, interventions: [causalEncoder] };
     expect(seen(mapOf(masked, 'encoder', even(4, 4), 'written', 'words'))).toEqual(['x...', 'xx..', 'xxx.', 'xxxx']);
   });
 });
