@@ -66,7 +66,8 @@ void bind_translation(py::module_& module) {
           "has_tokenizer",
           [](const TranslatorHandle& handle) { return handle.get()->has_tokenizer(); })
       .def_property_readonly(
-          "read", [](const TranslatorHandle& handle) { return read_tuple(read_texts(*handle.get())); })
+          "read",
+          [](const TranslatorHandle& handle) { return read_tuple(read_texts(*handle.get())); })
       .def("unread",
            [](const TranslatorHandle& handle, const std::string& source) {
              return unread_tuple(unread_words(*handle.get(), source));

@@ -113,8 +113,9 @@ std::vector<TextWord> PairModel::words(PairSide side, std::span<const std::int32
 
 PairTexts translated_pair(const PairModel& model, std::vector<std::int32_t> source, StopFlag stop) {
   // The decoder reads all but the last token that it writes.
-  const GreedyTranslation translation = translate_greedily(
-      *model.model, source, {.max_length = model.architecture().decoder().context - 1, .stop = stop});
+  const GreedyTranslation translation =
+      translate_greedily(*model.model, source,
+                         {.max_length = model.architecture().decoder().context - 1, .stop = stop});
   PairTexts texts{.tokens = {}, .is_translation = true};
   texts.tokens.target = decoder_input(model.architecture(), translation.tokens);
   texts.tokens.source = std::move(source);

@@ -105,7 +105,8 @@ void store(const LayerPass& at, const Heads<const float>& heads);
 // log_sum_exp.
 void attend(const LayerPass& at, AttentionKind kind, const kernels::AttentionInput<float>& input,
             View<float> mixed, View<float> log_sum_exp);
-// Gradients have the shapes of their tensors and are overwritten; those of position biases accumulate.
+// Gradients have the shapes of their tensors and are overwritten; those of position biases
+// accumulate.
 void attend_backward(const LayerPass& at, AttentionKind kind,
                      const kernels::AttentionInput<float>& input, View<const float> mixed,
                      View<const float> log_sum_exp, View<const float> d_mixed,

@@ -93,8 +93,8 @@ TEST(QuantisedFiles, MayRoundTheEmbeddingAndComputeInF32) {
       const std::span<const float> before = gpt.parameters().token_embedding().span();
       const std::span<const float> after = loaded.parameters().token_embedding().span();
       EXPECT_FALSE(std::ranges::equal(before, after)) << "nothing was rounded";
-      const float largest = std::abs(*std::ranges::max_element(
-          before, {}, [](float weight) { return std::abs(weight); }));
+      const float largest = std::abs(
+          *std::ranges::max_element(before, {}, [](float weight) { return std::abs(weight); }));
       // Half a step of a group: of int4's 7 integers, which is the coarsest.
       for (std::size_t i = 0; i < before.size(); ++i) {
         ASSERT_NEAR(after[i], before[i], 0.51F * largest / 7) << i;
@@ -124,8 +124,8 @@ TEST(QuantisedFiles, SayingOtherwiseOfTheEmbeddingOrProductsIsRefused) {
     wrong["heed"][field] = value;
     write_text_file(directory.path() / "config.json", wrong.dump());
     expect_error(
-        ErrorCode::corrupt_data,
-        [&] { load_transformer(StacksWanted::one, directory.path()); }, field);
+        ErrorCode::corrupt_data, [&] { load_transformer(StacksWanted::one, directory.path()); },
+        field);
   }
   // The tensors contradict a config that does not say so.
   Json silent = config;

@@ -62,8 +62,7 @@ Reply tokenize(State& state, const Request& request) {
   const std::string text = fields.required_string("text");
   const std::vector<std::int32_t> ids = model.require_tokenizer().encode(text);
   require_field(std::ssize(ids) <= max_tokenized, "text", field_code::invalid_value,
-                "text has {} tokens; at most {} are given in one reply", ids.size(),
-                max_tokenized);
+                "text has {} tokens; at most {} are given in one reply", ids.size(), max_tokenized);
   return json_reply({{"tokens", tokens_json(model, ids)},
                      {"read", read_json(model.reading)},
                      {"unread", unread_json(unread_in(model, text))}});

@@ -73,7 +73,7 @@ struct State : TraceState {
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top/model"
   std::map<std::string, std::shared_ptr<const MeasuredWord>> measured_words;  // by "word/model"
   std::shared_ptr<const CulpritProbe> culprit_probe;  // trained when it is first needed
-  std::map<std::string, TrainingRates> rates;          // of this machine, by precision
+  std::map<std::string, TrainingRates> rates;         // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
   std::unique_ptr<Downloads> downloads;
 };
