@@ -181,19 +181,17 @@ test('the settings stand beside the distribution, without scrolling', async () =
   await page.context().close();
 });
 
-test('the note on what a small model knows is shown with the built-in model only', async () => {
+test('what a model has read is said where it is known, and nothing is claimed elsewhere', async () => {
   const model = await session.get('/api/model');
   const page = await session.open('#/follow');
-  const note = page.getByText('knows only the stories it was trained on');
-  await page.getByRole('group', { name: 'Examples' }).waitFor();
-  assert.equal(await note.count(), model.examples.some(({ layer }) => layer !== undefined) ? 1 : 0);
+  await page.getByText(`It has read: ${model.read.title}.`).waitFor();
   await page.context().close();
 
   const other = await session.browser.newPage();
-  await other.route('**/api/model', (route) => route.fulfill({ json: { ...model, examples: model.examples.map(({ id, title, text }) => ({ id, title, text })) } }));
+  await other.route('**/api/model', (route) => route.fulfill({ json: { ...model, read: null } }));
   await other.goto(`${session.address}/#/follow`);
   await other.getByRole('group', { name: 'Examples' }).waitFor();
-  assert.equal(await other.getByText('knows only the stories').count(), 0);
+  assert.equal(await other.getByText('It has read').count(), 0);
   await other.close();
 });
 

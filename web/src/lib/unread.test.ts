@@ -39,6 +39,10 @@ describe('the nearest sentence', () => {
     expect(nearestOf(sentences, 'the fox')?.id).toBe(0);
     expect(nearestOf(sentences, 'Molecules!')?.id).toBe(2);
   });
+  it('is not a long one that happens to have the little words', () => {
+    const long = { id: 9, text: 'In the morning the fox and the hare and I went with all of the others, and I saw them with the painter and the poet' };
+    expect(nearestOf([...sentences, long], 'I bought bread with the fox and')?.id).toBe(1);
+  });
   it('is of the nearest length where no word is shared', () => {
     expect(nearestOf(sentences, 'nothing known here')?.id).toBe(2);
     expect(nearestOf([], 'nothing')).toBeNull();

@@ -36,16 +36,18 @@ export function partsOf(text: string, unread: Unread | null | undefined): Part[]
 const wordsOf = (text: string): string[] => text.toLowerCase().match(/\p{L}[\p{L}\p{M}'’]*/gu) ?? [];
 
 /**
- * The one that shares most words with the text, rare ones (in few of the sentences) above all; of equal ones, that whose length
- * is nearest. Null without sentences.
+ * The one that shares the largest part of its words and the text's, rare ones (in few of the sentences) counting more; of equal
+ * ones, that whose length is nearest. Null without sentences.
  */
 export function nearestOf<T extends { text: string }>(sentences: T[], text: string): T | null {
   const wanted = new Set(wordsOf(text));
   const bags = sentences.map((sentence) => new Set(wordsOf(sentence.text)));
-  const rarity = (word: string) => Math.log(1 + sentences.length / bags.filter((bag) => bag.has(word)).length);
+  const rarity = (word: string) => Math.log(1 + sentences.length / Math.max(1, bags.filter((bag) => bag.has(word)).length));
+  const weightOf = (words: string[]) => words.reduce((sum, word) => sum + rarity(word), 0);
   let nearest: { sentence: T; score: number; apart: number } | null = null;
   for (const [index, sentence] of sentences.entries()) {
-    const score = [...wanted].filter((word) => bags[index].has(word)).reduce((sum, word) => sum + rarity(word), 0) / Math.sqrt(bags[index].size || 1);
+    const shared = [...wanted].filter((word) => bags[index].has(word));
+    const score = weightOf(shared) / (weightOf([...new Set([...wanted, ...bags[index]])]) || 1);
     const apart = Math.abs(bags[index].size - wanted.size);
     if (!nearest || score > nearest.score || (score === nearest.score && apart < nearest.apart)) nearest = { sentence, score, apart };
   }
