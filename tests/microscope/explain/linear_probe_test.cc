@@ -36,9 +36,9 @@ TEST(LinearProbe, ReadsWhatIsLinearlyThere) {
   const ProbeAccuracy found =
       probe_accuracy(training.vectors, training.labels, held_out.vectors, held_out.labels, 4);
   EXPECT_GE(found.accuracy, 0.97);
-  // Chance is 1/4; of 5 · 80 readings of 4 classes, 0.15 is more than 5 standard deviations, were
-  // they independent; readings of one order are not, so the bound is wide.
-  EXPECT_NEAR(found.shuffled, 0.25, 0.15);
+  // All vectors of a class get the same reading. By chance, each of 4 classes gets the right one
+  // with probability 1/4: the share of an order deviates by 0.22, the mean of five by 0.1.
+  EXPECT_LT(found.shuffled, 0.6);
 }
 
 TEST(LinearProbe, ReadsNothingFromNoise) {
