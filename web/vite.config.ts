@@ -22,7 +22,7 @@ const isShared = (module: string) => /\/src\/(components\/|lib\/|app\.css)/.test
 const chunkOf = (module: string) => libraries.find((name) => module.includes(`/node_modules/${name}`)) ?? (isShared(module) ? 'shared' : undefined);
 
 export default defineConfig({
-  plugins: [onlyWoff2, svelte(), licenses(), preload('modes/follow/Follow.svelte')],
+  plugins: [onlyWoff2, svelte(), licenses(), preload('modes/learn/Learn.svelte')],
   // Names stay as written, so that a small change in the source is a small change in the built page.
   esbuild: { minifyIdentifiers: false },
   build: {

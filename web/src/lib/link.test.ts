@@ -4,7 +4,7 @@ import { samplingOptions as options } from './sampling_fixture';
 
 describe('the link of a view', () => {
   it('is bare for the default view', () => {
-    expect(formatLink(defaultView())).toBe('#/follow');
+    expect(formatLink(defaultView())).toBe('#/learn');
   });
 
   it('round-trips', () => {
@@ -16,9 +16,21 @@ describe('the link of a view', () => {
     expect(parseLink(formatLink(parseLink(formatLink(view))), options)).toEqual(view);
   });
 
+  it('opens the tour first, and what it opened before where it has settings and names no mode', () => {
+    for (const bare of ['', '#', '#/', '#/?lesson=1']) expect(parseLink(bare).mode, bare).toBe('learn');
+    for (const old of ['#/?text=a+hare', '#?layer=2', '#/?head=1']) expect(parseLink(old).mode, old).toBe('follow');
+  });
+
+  it('stays a lesson in every link of a lesson', () => {
+    const view = parseLink('#/learn?chapter=head&lesson=1');
+    expect(view).toMatchObject({ lesson: true, extra: { chapter: 'head' } });
+    expect(formatLink({ ...view, extra: { chapter: 'mask' } })).toBe('#/learn?chapter=mask&lesson=1');
+    expect(parseLink('#/learn?chapter=head').lesson).toBe(false);
+  });
+
   it('keeps the defaults for invalid values', () => {
     const view = parseLink('#/follow?layer=two&head=-5&position=1.5&temperature=hot&top-k=-3', options);
-    expect(view).toEqual(defaultView());
+    expect(view).toEqual({ ...defaultView(), mode: 'follow' });
   });
 
   it('keeps changes between the modes that use them only, and everywhere how the head is picked and the unit', () => {
@@ -47,13 +59,13 @@ describe('the link of a view', () => {
     expect(opened(parseLink('#/follow?text=a+hare'), example)).toEqual(parseLink('#/follow?text=a+hare'));
     expect(opened(parseLink('#/follow'), example).extra.pick).toBeUndefined();
     expect(opened(parseLink('#/follow?position=0'), example)).toMatchObject({ layer: 3, head: 2, position: 0, extra: { pick: 'effect' } });
-    expect(opened(parseLink('#/follow'), { id: 'b', title: 'B', text: 'a hare' })).toEqual({ ...defaultView(), text: 'a hare', extra: { pick: 'effect' } });
+    expect(opened(parseLink('#/follow'), { id: 'b', title: 'B', text: 'a hare' })).toEqual({ ...defaultView(), mode: 'follow', text: 'a hare', extra: { pick: 'effect' } });
   });
 
   it('with a text and no head has the head picked by effect, and says so in no other way', () => {
     expect(parseLink('#/follow?text=a+hare').extra).toEqual({ pick: 'effect' });
     expect(formatLink(parseLink('#/follow?text=a+hare'))).toBe('#/follow?text=a+hare');
     for (const given of ['#/follow?text=a+hare&head=0', '#/follow?text=a+hare&layer=2', '#/follow?text=a+hare&layer=2&pick=effect']) expect(formatLink(parseLink(given))).toBe(given);
-    expect(formatLink({ ...defaultView(), text: 'a hare' })).toBe('#/follow?text=a+hare&head=0');
+    expect(formatLink({ ...defaultView(), mode: 'follow', text: 'a hare' })).toBe('#/follow?text=a+hare&head=0');
   });
 });

@@ -16,13 +16,18 @@ export interface View {
   sampling: Sampling;
   /** Settings of a single mode, such as Count's shape, and the shared ones below; names must not clash with the fields. */
   extra: Record<string, string>;
+  /** A lesson hides the other modes. */
+  lesson: boolean;
 }
 
 export function defaultView(): View {
-  return { mode: 'follow', model: '', text: '', layer: 0, head: 0, position: -1, sampling: {}, extra: {} };
+  return { mode: 'learn', model: '', text: '', layer: 0, head: 0, position: -1, sampling: {}, extra: {}, lesson: false };
 }
 
-const known = ['model', 'text', 'layer', 'head', 'position'];
+const known = ['model', 'text', 'layer', 'head', 'position', 'lesson'];
+
+/** The mode of a link that has settings and names no mode. */
+const unnamed = 'follow';
 
 /** The extra `pick=effect`: the head is picked by its effect. So it is, too, where a link has a text and names no head. */
 export const byEffect = 'effect';
@@ -39,6 +44,7 @@ export function formatLink(view: View): string {
   if (namesNoHead && view.extra.pick !== byEffect) query.set('head', '0');
   for (const [name, value] of Object.entries(view.sampling)) query.set(linkName(name), String(value));
   for (const [name, value] of Object.entries(view.extra)) if (value !== '' && !(namesNoHead && name === 'pick')) query.set(name, value);
+  if (view.lesson) query.set('lesson', '1');
   const text = query.toString();
   return `#/${view.mode}${text ? `?${text}` : ''}`;
 }
@@ -47,8 +53,9 @@ export function formatLink(view: View): string {
 export function parseLink(hash: string, options: SamplingOption[] = []): View {
   const view = defaultView();
   const [path, query = ''] = splitOnce(hash.replace(/^#\/?/, ''), '?');
-  if (path) view.mode = path;
   const given = new URLSearchParams(query);
+  view.mode = path || (given.has('text') || given.has('layer') || given.has('head') ? unnamed : view.mode);
+  view.lesson = given.get('lesson') === '1';
   view.model = given.get('model') ?? view.model;
   view.text = given.get('text') ?? view.text;
   for (const name of ['layer', 'head', 'position'] as const) {

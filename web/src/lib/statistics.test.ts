@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HeadStatistics } from './types';
 import { percent } from './numbers';
-import { habitText, parseHead, sortHeads } from './statistics';
+import { habitText, headParts, parseHead, sortHeads } from './statistics';
 
 const head = (layer: number, index: number, some: Partial<HeadStatistics>): HeadStatistics => ({
   layer, head: index, entropy: 1, evenness: 0.5, distance: 4, first: 0.1, self: 0.1, previous: 0.1,
@@ -34,4 +34,9 @@ it('says what characterises a head', () => {
 it('parses names of heads', () => {
   expect(parseHead('L10H3')).toEqual([10, 3]);
   expect(parseHead('L1')).toBeNull();
+});
+
+it('finds the heads that a sentence names', () => {
+  expect(headParts('L4H1 attends from “hare”. Without L10H11 and L0H4, …')).toEqual([[4, 1], ' attends from “hare”. Without ', [10, 11], ' and ', [0, 4], ', …']);
+  expect(headParts('AL4H1 L4H1b')).toEqual(['AL4H1 L4H1b']);
 });

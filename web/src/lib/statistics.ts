@@ -58,6 +58,11 @@ export function parseHead(name: string): [number, number] | null {
   return found ? [Number(found[1]), Number(found[2])] : null;
 }
 
+/** A sentence cut at the names of heads, which become [layer, head]. */
+export function headParts(text: string): (string | [number, number])[] {
+  return text.split(/\b(L\d+H\d+)\b/).filter((part) => part !== '').map((part) => parseHead(part) ?? part);
+}
+
 /** The heads in the order of one statistic, largest first, or by layer and head for `place`; those without a number last. */
 export function sortHeads<Head extends { layer: number; head: number }>(heads: Head[], key: Exclude<keyof Head, 'habit'> | 'place'): Head[] {
   const byPlace = (a: Head, b: Head) => a.layer - b.layer || a.head - b.head;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { modeOf, modes, offeredModes } from './index';
+import { modeOf, modes, offeredModes, tabsOf } from './index';
 
 it('shows a translator only in modes that need no trace of one text', () => {
   expect(offeredModes(false)).toEqual(modes);
@@ -10,7 +10,15 @@ it('shows a translator only in modes that need no trace of one text', () => {
 
 it('opens a link’s mode, or the first one that the model has', () => {
   expect(modeOf('count').id).toBe('count');
-  expect(modeOf('nowhere').id).toBe('follow');
+  expect(modeOf('nowhere').id).toBe('learn');
+  expect(modes[0].id).toBe('learn');
   expect(modeOf('translate').id).toBe('translate');
   expect(modeOf('follow', true).id).toBe('translate');
+});
+
+it('hides the other modes in a lesson', () => {
+  const idsOf = (shown: string, isLesson: boolean) => tabsOf(shown, { isTranslator: false, isLesson }).map(({ id }) => id);
+  expect(idsOf('learn', true)).toEqual(['learn']);
+  expect(idsOf('count', true)).toEqual(['learn', 'count']);
+  expect(idsOf('learn', false)).toEqual(modes.map(({ id }) => id));
 });
