@@ -77,7 +77,7 @@ class ConnectionThreads {
  public:
   static constexpr std::chrono::milliseconds idle_time{500};
 
-  explicit ConnectionThreads(std::size_t most) : most_(most) {}
+  explicit ConnectionThreads(std::size_t max) : max_(max) {}
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
@@ -93,7 +93,7 @@ class ConnectionThreads {
   void start_thread();
   void work();
 
-  const std::size_t most_;
+  const std::size_t max_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable ended_;

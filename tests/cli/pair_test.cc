@@ -256,13 +256,13 @@ TEST_F(PairCommands, PatchSaysWhatTheSweepFinds) {
 TEST_F(PairCommands, PatchFindsWhereTwoTranslationsPart) {
   const Json found = json_of(
       "patch -t 1 -m translator --json --clean 'The cat sees the dog.' --corrupted 'The cat sees "
-      "the mole.'");
+      "the bird.'");
   const PairModel loaded = load_pair_model("translator");
   const auto translated = [&](const char* text) {
     return translated_pair(loaded, loaded.encode_source(text)).tokens.target;
   };
   const auto clean = translated("The cat sees the dog.");
-  const auto corrupted = translated("The cat sees the mole.");
+  const auto corrupted = translated("The cat sees the bird.");
   const std::size_t shared = found["clean_target"].size();
   ASSERT_LT(shared, clean.size());
   EXPECT_TRUE(std::equal(clean.begin(), clean.begin() + static_cast<std::ptrdiff_t>(shared),
