@@ -1,6 +1,6 @@
 // The page's state: the view (which the address mirrors), the model, and the trace of the prompt.
 
-import { flushSync } from 'svelte';
+import { flushSync, tick } from 'svelte';
 import { api, ApiError } from './api';
 import { gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
@@ -17,6 +17,8 @@ const openingIds: Example = { ...opening, id: 'ids', text: '1 2 3 4 5 6 1 2 3 4'
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
+  /** Whether another model is on its way: views, which read the one at hand, are not shown meanwhile. */
+  changing = $state(false);
   /** The served model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
   translator: ServedTranslator | null = $state.raw(null);
   /** The server's; known once `model` is. */
@@ -29,7 +31,7 @@ class Page {
 
   /** Whether the served model is known. */
   get ready(): boolean {
-    return this.model !== null || this.translator !== null;
+    return !this.changing && (this.model !== null || this.translator !== null);
   }
 
   get architecture(): Architecture {
@@ -78,7 +80,8 @@ class Page {
   async #load(): Promise<void> {
     const wanted = this.view.model;
     this.failure = null;
-    this.model = null;
+    this.changing = true;
+    await tick();
     current.forget();
     api.choose(wanted);
     try {
@@ -97,7 +100,11 @@ class Page {
       for (const [name, value] of Object.entries(this.view.extra)) if (value === '') view.extra[name] = value;
       this.view = opened(view, this.#opening);
     } catch (error) {
-      if (wanted === this.view.model) this.failure = messageOf(error);
+      if (wanted !== this.view.model) return;
+      this.model = null;
+      this.failure = messageOf(error);
+    } finally {
+      if (wanted === this.view.model) this.changing = false;
     }
   }
 
@@ -134,6 +141,7 @@ class Page {
     if (location.hash === this.link) return;
     const view = parseLink(location.hash, this.samplingOptions);
     const isOther = view.model !== this.view.model;
+    if (isOther) this.changing = true;
     this.view = this.model && !isOther ? opened(view, this.#opening) : view;
     if (isOther) void this.#load();
   }
