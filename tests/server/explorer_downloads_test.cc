@@ -66,7 +66,8 @@ class ExplorerDownloads : public heed::testing::SmallModelTest {
     return download();
   }
   std::string state_of_gpt2() {
-    for (const Json& model : explorer_.get("/api/models")["models"]) {
+    const Json list = explorer_.get("/api/models");
+    for (const Json& model : list["models"]) {
       if (model["name"] == "gpt2") return model["state"];
     }
     return "not listed";
@@ -173,7 +174,7 @@ TEST_F(ExplorerDownloads, SayWhatTheHubDidWrongAndLeaveNoModel) {
     const char* what;
     HubServer::Script script;
     const char* message;
-    const char* type;
+    std::string type;
   };
   const std::vector<Fault> faults{
       {"drops the connection",
@@ -183,13 +184,13 @@ TEST_F(ExplorerDownloads, SayWhatTheHubDidWrongAndLeaveNoModel) {
        "model.safetensors", "server_error"},
       {"lies about the hash",
        [&](const HubRequest& request, int) { return HubServer::file_answer(request, other); },
-       "hash", "invalid_request_error"},
+       "hash", "unsupported_error"},
       {"lies about the size",
        [&](const HubRequest&, int) {
          return HubAnswer{heed::testing::http_reply(
              "200 OK", heed::testing::content_length(weights_.size() + 9), weights_)};
        },
-       "bytes", "invalid_request_error"},
+       "bytes", "unsupported_error"},
       {"redirects to a file",
        [&](const HubRequest&, int) {
          return reply("302 Found", "Location: file:///etc/passwd\r\n");
@@ -206,7 +207,7 @@ TEST_F(ExplorerDownloads, SayWhatTheHubDidWrongAndLeaveNoModel) {
        },
        "4000 seconds", "server_error"},
       {"has no such file", [&](const HubRequest&, int) { return reply("404 Not Found", ""); },
-       "404", "invalid_request_error"}};
+       "404", "not_found_error"}};
   for (const Fault& fault : faults) {
     SCOPED_TRACE(fault.what);
     misbehave(fault.script);
