@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/attend.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
@@ -22,7 +23,7 @@
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
-#include "microscope/intervene/head_effects.h"
+#include "microscope/intervene/edge_effects.h"
 
 namespace heed::cli {
 namespace {
@@ -88,7 +89,8 @@ void check_choice(const AttendOptions& options, const Architecture& architecture
   }
 }
 
-// The chosen head, or the one that does most for the token after this word.
+// The chosen head, or that of the edge that the token after this word rests on; the first where no
+// word stands before it.
 HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
                          const TextWord& word) {
   if (options.layer) return {*options.layer, *options.head};
@@ -98,9 +100,11 @@ HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
         "--layer and --head",
         text.model.name));
   }
-  const HeadEffect shown =
-      head_to_show(text.model.gpt, text.tokens, word.last(), word.begin).effect;
-  return {shown.layer, shown.head};
+  const auto shown = edge_to_show(
+      text.model.gpt, text.tokens,
+      {.word = {word.begin, word.end}, .keys = single_tokens(text.size())}, interrupt_flag());
+  if (!shown) return {};
+  return {shown->effect.edge.head.layer, shown->effect.edge.head.head};
 }
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {

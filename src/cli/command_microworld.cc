@@ -208,6 +208,10 @@ OrderedJson evidence_json(const std::vector<EvidenceCheck>& checks) {
                     {"without_others", json_number(check.without_others)},
                     {"without_edges", json_number(check.without_edges)},
                     {"replaced", json_number(check.replaced)},
+                    {"other_answer", json_number(check.other_answer)},
+                    {"other_answer_replaced", json_number(check.other_answer_replaced)},
+                    {"controls", check.controls},
+                    {"control_replaced", json_number(check.control_replaced)},
                     {"isolated", json_number(check.isolated)},
                     {"others_isolated", json_number(check.others_isolated)},
                     {"right_by_depth", check.right_by_depth}});
@@ -230,6 +234,8 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
                  {"without others", Align::right},
                  {"edges cut", Align::right},
                  {"replaced", Align::right},
+                 {"other answer", Align::right},
+                 {"control", Align::right},
                  {"isolated", Align::right},
                  {"others isolated", Align::right},
                  {"first block", Align::right},
@@ -248,8 +254,10 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
     effects.add({check.subject, heads, percent(check.probability),
                  ink.bold(percent(check.without_heads)), percent(check.without_others),
                  percent(check.without_edges), ink.bold(percent(check.replaced)),
-                 percent(check.isolated), percent(check.others_isolated),
-                 percent(check.right_by_depth[1]), percent(check.right_by_depth.back())});
+                 percent(check.other_answer_replaced),
+                 check.controls > 0 ? percent(check.control_replaced) : "", percent(check.isolated),
+                 percent(check.others_isolated), percent(check.right_by_depth[1]),
+                 percent(check.right_by_depth.back())});
   }
   print("\n" + ink.title("Attention from the word to what decides its answer") + "\n\n" +
         weights.text(ink));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "base/json.h"
 #include "cli/arguments.h"
@@ -17,9 +18,10 @@
 #include "cli/unread.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
+#include "engine/views/shown_edge_json.h"
 #include "engine/views/token_json.h"
 #include "generate/generator.h"
-#include "microscope/intervene/head_effects.h"
+#include "microscope/intervene/edge_effects.h"
 #include "model/parameter_count.h"
 
 namespace heed::cli {
@@ -54,10 +56,11 @@ GenerationResult continue_text(const TourOptions& options, const LoadedModel& mo
                    .stop = interrupt_flag()});
 }
 
-// The attention of the last word in the head that does most for what follows it.
+// The attention of the last word in the head of the edge that the next token rests on.
 struct TokenTableRow {
   TextWord word;
-  HeadEffect head;
+  HeadName head;
+  std::optional<ShownEdge> edge;        // nothing for a text of one word
   std::vector<std::int64_t> positions;  // those with the largest weights, the largest first
 };
 
@@ -66,8 +69,13 @@ TokenTableRow last_word_row(const AttendedText& text) {
   TokenTableRow row{
       .word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
       .head = {},
+      .edge = {},
       .positions = {}};
-  row.head = head_to_show(text.model.gpt, text.tokens, row.word.last(), row.word.begin).effect;
+  row.edge =
+      edge_to_show(text.model.gpt, text.tokens,
+                   {.word = {row.word.begin, row.word.end}, .keys = single_tokens(text.size())},
+                   interrupt_flag());
+  if (row.edge) row.head = row.edge->effect.edge.head;
   const View<const float> weights = text.pattern(row.head.layer, row.head.head)[row.word.last()];
   for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
   std::ranges::stable_sort(row.positions, std::greater{},
@@ -133,10 +141,7 @@ class Tour {
             pad_left(percent(weight), 6) + "  " +
             ink().paint(bar(weight, bar_room(42)), colour::orange) + "\n");
     }
-    const std::string token = fit(visible(text_.model.token_bytes(row.head.token)), 16);
-    print("  " +
-          ink().quiet(fmt::format("With this head switched off, {} falls from {} to {}.\n", token,
-                                  percent(row.head.before), percent(row.head.after))));
+    if (row.edge) show_edge(*row.edge);
   }
 
   void show_continuation(const GenerationResult& result) const {
@@ -153,6 +158,25 @@ class Tour {
   }
 
  private:
+  void show_edge(const ShownEdge& edge) const {
+    const auto name = [&](const TokenChange& change) {
+      return fit(visible(text_.model.token_bytes(change.token)), 16);
+    };
+    std::string says =
+        fmt::format("{}ith the edge to {} cut, {} goes from {} to {}",
+                    edge.decides() ? "W" : "No single edge decides this: w",
+                    fit(text_.label(edge.effect.edge.key.begin, 24), 20), name(edge.likeliest),
+                    percent(edge.likeliest.before), percent(edge.likeliest.after));
+    if (edge.decides() && !edge.gained.empty()) {
+      const TokenChange& gained = edge.gained.front();
+      says += fmt::format(", and {} from {} to {}", name(gained), percent(gained.before),
+                          percent(gained.after));
+    }
+    for (const std::string& line : wrap(says + ".", screen_.width() - 4)) {
+      print("  " + ink().quiet(line) + "\n");
+    }
+  }
+
   const Ink& ink() const { return screen_.ink; }
   int bar_room(int taken) const { return std::clamp(screen_.width() - taken, 8, 48); }
 
@@ -193,10 +217,8 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
             {"position", row.word.last()},
             {"layer", row.head.layer},
             {"head", row.head.head},
-            {"ablated",
-             {{"token", token_json(text.model, row.head.token)},
-              {"before", json_number(row.head.before)},
-              {"after", json_number(row.head.after)}}},
+            {"edge",
+             row.edge ? shown_edge_json(text.model, text.tokens, *row.edge) : OrderedJson(nullptr)},
             {"weights", std::move(weights)}}},
           {"continuation", result.text}};
 }

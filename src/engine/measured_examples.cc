@@ -13,12 +13,14 @@
 #include "microscope/attention/text_words.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/intervene/answer_probability.h"
+#include "microscope/intervene/edge_effects.h"
 
 namespace heed {
 
 namespace {
 
-constexpr std::size_t max_heads_off = 4;
+// A head attends to a word that has this many times an even share of its weights.
+constexpr double least_multiple = 1.5;
 
 // One example's text in the model.
 class ExampleText {
@@ -33,13 +35,9 @@ class ExampleText {
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   const std::vector<TextWord>& words() const { return words_; }
 
-  // Of `token` after the text.
-  double probability(std::int32_t token, Probe* probe = nullptr) const {
-    return answer_probability(model_->gpt, tokens_, token, nullptr, probe);
-  }
-
-  double probability_without(std::int32_t token, const std::vector<HeadName>& heads) const {
-    return answer_probability_without(model_->gpt, tokens_, token, heads);
+  // Of every token after the text.
+  std::vector<double> probabilities(Editor* editor = nullptr) const {
+    return next_token_probabilities(model_->gpt, tokens_, editor);
   }
 
   // The text with one word replaced by another of as many tokens.
@@ -71,95 +69,108 @@ class ClaimMeasurement {
         text_(text),
         id_(examples::text_in(example, "id")),
         query_(find_word(text.words(), examples::text_in(example, "word"))),
+        attended_(find_word(text.words(), examples::text_in(claim, "attended"),
+                            examples::occurrence_in(claim))),
         answer_text_(examples::text_in(claim, "answer")),
-        rows_(config_, query_.last()),
-        claim_(claim) {
-    if (find_json_member(claim, "attended") != nullptr) {
-      attended_ = find_word(text.words(), examples::text_in(claim, "attended"),
-                            examples::occurrence_in(claim));
-    }
+        claim_(claim),
+        probabilities_(text.probabilities()) {
     const std::vector<std::int32_t> answer = model.encode_part(answer_text_);
     require(answer.size() == 1, ErrorCode::corrupt_data, "{}: the answer '{}' is {} tokens", id_,
             answer_text_, answer.size());
     answer_ = answer.front();
-    before_ = text.probability(answer_, &rows_);
-    heads_ = all_heads(config_);
-    for (const HeadName& head : heads_) alone_.push_back(text.probability_without(answer_, {head}));
   }
 
   void add_to(OrderedJson& row, std::string& note) {
-    const auto strongest = std::ranges::min_element(alone_) - alone_.begin();
-    if (!row.contains("layer")) show(row, heads_[static_cast<std::size_t>(strongest)]);
-    if (attended_) add_weight(row, note);
     const std::size_t trials = row["trials"].size();
-    add_heads_off(row, note);
+    add_edge(row, note);
     add_replacement(row, note);
     require(row["trials"].size() > trials, ErrorCode::not_found,
-            "{}: no head, and no {} of them, takes half of the {} of '{}' away", id_, max_heads_off,
-            examples::percentage(before_), answer_text_);
+            "{}: neither the edge to '{}' nor a word in its place takes half of the {} of '{}' "
+            "away",
+            id_, attended_.text, examples::percentage(before()), answer_text_);
+    require(
+        is_evidence_, ErrorCode::not_found,
+        "{}: '{}' is no evidence for '{}': no edge to it takes half of that away, and the claim "
+        "does not replace it",
+        id_, attended_.text, answer_text_);
     if (claim_.value("depth", false)) add_depth(row, note);
   }
 
  private:
-  static void show(OrderedJson& row, const HeadName& head) {
-    row["layer"] = head.layer;
-    row["head"] = head.head;
+  double before() const { return probabilities_[static_cast<std::size_t>(answer_)]; }
+  bool halves(const std::vector<double>& changed) const {
+    return changed[static_cast<std::size_t>(answer_)] <= before() / 2;
   }
 
   double even_share() const {
-    return static_cast<double>(attended_->end - attended_->begin) /
+    return static_cast<double>(attended_.end - attended_.begin) /
            static_cast<double>(query_.last() + 1);
   }
 
-  double weight_on(const HeadName& head, const TextWord& word) const {
-    return rows_.weight(head, word.begin, word.end);
-  }
-
-  bool attends(const HeadName& head) const {
-    const double weight = weight_on(head, *attended_);
-    if (weight < std::min(3 * even_share(), 0.6)) return false;
-    const auto more = std::ranges::count_if(text_.words(), [&](const TextWord& word) {
-      return word.begin <= query_.last() && weight_on(head, word) > weight;
-    });
-    return more <= 1;
-  }
-
-  void add_weight(OrderedJson& row, std::string& note) {
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < heads_.size(); ++i) {
-      if (attends(heads_[i]) && (!best || alone_[i] < alone_[*best])) best = i;
+  // The head that attends to the word, and what its edge decides.
+  void add_edge(OrderedJson& row, std::string& note) {
+    const TokenRun key{attended_.begin, attended_.end};
+    const auto shown = edge_to_show(model_.gpt, text_.tokens(),
+                                    {.word = {query_.begin, query_.end},
+                                     .keys = token_runs(text_.words()),
+                                     .only = key,
+                                     .least_weight = least_multiple * even_share()});
+    require(shown.has_value(), ErrorCode::not_found,
+            "{}: no head attends from '{}' to '{}' with {} times its even share of {}", id_,
+            query_.text, attended_.text, least_multiple, examples::percentage(even_share()));
+    const HeadName head = shown->effect.edge.head;
+    if (row["weights"].empty()) {
+      row["layer"] = head.layer;
+      row["head"] = head.head;
     }
-    require(best.has_value(), ErrorCode::not_found,
-            "{}: no head attends from '{}' to '{}' with three times its even share of {}", id_,
-            query_.text, attended_->text, examples::percentage(even_share()));
-    const HeadName& head = heads_[*best];
-    const double share = weight_on(head, *attended_);
-    if (row["weights"].empty()) show(row, head);
-    row["weights"].push_back({{"attended", attended_->text},
+    const std::vector<double> without = without_edge(head);
+    row["weights"].push_back({{"attended", attended_.text},
+                              {"begin", key.begin},
+                              {"end", key.end},
                               {"layer", head.layer},
                               {"head", head.head},
-                              {"share", examples::rounded(share)},
-                              {"even", examples::rounded(even_share())}});
+                              {"share", examples::rounded(shown->effect.weight)},
+                              {"even", examples::rounded(even_share())},
+                              {"decides", halves(without)}});
     note += fmt::format(" {} attends from {} to {} with {}.", head.text(),
-                        examples::quoted(query_.text), examples::quoted(attended_->text),
-                        examples::percentage(share));
+                        examples::quoted(query_.text), examples::quoted(attended_.text),
+                        examples::percentage(shown->effect.weight));
+    is_evidence_ = halves(without);
+    if (is_evidence_) return add_cut(head, without, row, note);
+    note += " No single edge decides this.";
+    EdgeRuns runs(model_.gpt, text_.tokens(), nullptr);
+    const std::vector<double> without_word = runs.read_without_word(key);
+    is_evidence_ = halves(without_word);
+    if (!is_evidence_) return;
+    note += fmt::format(" With the edges of all heads to {} cut, {}",
+                        examples::quoted(attended_.text), told(without_word));
   }
 
-  void add_heads_off(OrderedJson& row, std::string& note) {
-    const auto [off, after] = heads_that_halve(
-        config_, before_, max_heads_off,
-        [&](const auto& heads) { return text_.probability_without(answer_, heads); });
-    if (after > before_ / 2) return;
-    std::vector<std::string> each;
-    for (const HeadName& head : off) each.push_back(head.text());
-    const std::string names = examples::listed(each);
-    add_trial(row,
-              {{"label", fmt::format("Switch {} off", names)},
-               {"heads", fmt::format("{}", fmt::join(each, ";"))}},
-              after);
-    note +=
-        fmt::format(" Without {}, {} falls from {} to {}.", names, examples::quoted(answer_text_),
-                    examples::percentage(before_), examples::percentage(after));
+  std::vector<double> without_edge(const HeadName& head) const {
+    CutEdges cut{.rest = CutEdges::Rest::renormalised};
+    for (std::int64_t s = attended_.begin; s < attended_.end; ++s) {
+      cut.edges.push_back({query_.last(), s});
+    }
+    Interventions without(config_, {{.point = {PointKind::pattern, head.layer},
+                                     .where = {.heads = {head.head}},
+                                     .change = std::move(cut)}});
+    return text_.probabilities(&without);
+  }
+
+  void add_cut(const HeadName& head, const std::vector<double>& after, OrderedJson& row,
+               std::string& note) {
+    OrderedJson edges = OrderedJson::array();
+    for (std::int64_t s = attended_.begin; s < attended_.end; ++s) {
+      edges.push_back({query_.last(), s});
+    }
+    add_trial(
+        row,
+        {{"label", fmt::format("Cut {} to {}", head.text(), examples::quoted(attended_.text))},
+         {"layer", head.layer},
+         {"head", head.head},
+         {"edges", std::move(edges)}},
+        after);
+    note += " With this edge cut, " + told(after);
   }
 
   void add_replacement(OrderedJson& row, std::string& note) {
@@ -172,28 +183,50 @@ class ClaimMeasurement {
       const TextWord word = find_word(changed.words(), examples::text_in(each, "word"),
                                       examples::occurrence_in(each));
       const std::string by = examples::text_in(each, "by");
+      is_evidence_ |= word.begin == attended_.begin;
       changed = changed.with_word(word, by);
       words.push_back(examples::quoted(word.text));
       others.push_back(examples::quoted(by));
       tokens.push_back({{"position", word.begin}, {"by", by}});
     }
-    const double after = changed.probability(answer_);
+    const std::vector<double> after = changed.probabilities();
     const std::string instead =
         fmt::format("{} for {}", examples::listed(others), examples::listed(words));
-    require(after <= before_ / 2, ErrorCode::not_found,
-            "{}: with {}, '{}' only falls from {} to {}", id_, instead, answer_text_,
-            examples::percentage(before_), examples::percentage(after));
+    require(halves(after), ErrorCode::not_found, "{}: with {}, '{}' only falls from {} to {}", id_,
+            instead, answer_text_, examples::percentage(before()),
+            examples::percentage(after[static_cast<std::size_t>(answer_)]));
     add_trial(row, {{"label", fmt::format("Write {}", instead)}, {"tokens", std::move(tokens)}},
               after);
-    note +=
-        fmt::format(" With {}, {} falls from {} to {}.", instead, examples::quoted(answer_text_),
-                    examples::percentage(before_), examples::percentage(after));
+    note += fmt::format(" With {}, {}", instead, told(after));
   }
 
-  void add_trial(OrderedJson& row, OrderedJson trial, double after) {
+  // The token that gains most, and so takes the place of the answer.
+  std::size_t gaining(const std::vector<double>& after) const {
+    std::size_t best = 0;
+    for (std::size_t token = 0; token < after.size(); ++token) {
+      if (after[token] - probabilities_[token] > after[best] - probabilities_[best]) best = token;
+    }
+    return best;
+  }
+
+  std::string told(const std::vector<double>& after) const {
+    const std::size_t instead = gaining(after);
+    return fmt::format("{} falls from {} to {}, and {} rises from {} to {}.",
+                       examples::quoted(answer_text_), examples::percentage(before()),
+                       examples::percentage(after[static_cast<std::size_t>(answer_)]),
+                       examples::quoted(model_.token_bytes(static_cast<std::int32_t>(instead))),
+                       examples::percentage(probabilities_[instead]),
+                       examples::percentage(after[instead]));
+  }
+
+  void add_trial(OrderedJson& row, OrderedJson trial, const std::vector<double>& after) {
+    const std::size_t instead = gaining(after);
     trial["token"] = answer_text_;
-    trial["before"] = examples::rounded(before_);
-    trial["after"] = examples::rounded(after);
+    trial["before"] = examples::rounded(before());
+    trial["after"] = examples::rounded(after[static_cast<std::size_t>(answer_)]);
+    trial["instead"] = {{"token", model_.token_bytes(static_cast<std::int32_t>(instead))},
+                        {"before", examples::rounded(probabilities_[instead])},
+                        {"after", examples::rounded(after[instead])}};
     if (std::ranges::find(row["trials"], trial) == row["trials"].end()) {
       row["trials"].push_back(std::move(trial));
     }
@@ -221,14 +254,12 @@ class ClaimMeasurement {
   const ExampleText& text_;
   std::string id_;
   const TextWord& query_;
-  std::optional<TextWord> attended_;
+  const TextWord& attended_;
   std::string answer_text_;
   std::int32_t answer_ = 0;
-  QueryRows rows_;
   const Json& claim_;
-  double before_ = 0;
-  std::vector<HeadName> heads_;
-  std::vector<double> alone_;  // the answer's probability without each of the heads
+  std::vector<double> probabilities_;
+  bool is_evidence_ = false;  // the attended word
 };
 
 }  // namespace
@@ -283,8 +314,15 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
         words_of(model.token_bytes(model.encode(examples::text_in(example, "text"))));
     OrderedJson trials = OrderedJson::array();
     for (const Json& trial : example.at("trials")) {
-      // As the page's links write changes: heads that are switched off, or @position=token.
-      std::string changes = trial.value("heads", "");
+      // As the page's links write changes: L4H1:6>5 for an edge that is cut, or @position=token.
+      std::string changes;
+      const Json edges = trial.value("edges", Json::array());
+      for (const Json& edge : edges) {
+        changes +=
+            fmt::format("{}L{}H{}:{}>{}", changes.empty() ? "" : ";",
+                        trial.at("layer").get<std::int64_t>(), trial.at("head").get<std::int64_t>(),
+                        edge[0].get<std::int64_t>(), edge[1].get<std::int64_t>());
+      }
       for (const Json& token : trial.value("tokens", Json::array())) {
         const std::int64_t position = token.at("position");
         std::string by = position > 0 ? " " : "";
@@ -294,9 +332,11 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
       }
       trials.push_back({{"label", trial.at("label")},
                         {"changes", changes},
+                        {"cuts", edges.empty() ? "" : "renormalise"},
                         {"token", trial.at("token")},
                         {"before", trial.at("before")},
-                        {"after", trial.at("after")}});
+                        {"after", trial.at("after")},
+                        {"instead", trial.at("instead")}});
     }
     list.push_back({{"id", example.at("id")},
                     {"title", example.at("title")},
@@ -304,6 +344,9 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
                     {"layer", example.at("layer")},
                     {"head", example.at("head")},
                     {"position", find_word(words, examples::text_in(example, "word")).last()},
+                    {"evidence",
+                     {{"begin", example.at("weights")[0].at("begin")},
+                      {"end", example.at("weights")[0].at("end")}}},
                     {"trials", std::move(trials)},
                     {"note", example.at("note")}});
   }

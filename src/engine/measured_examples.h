@@ -15,12 +15,14 @@ namespace heed {
 
 // A claim: the next token after the text is `answer` because of the word `attended`, to which a
 // head attends from `word` (an example's word). What holds of every example returned:
-// - The head gives the attended word at least three times an even share (60 % where that is more),
-//   and at most one other word more. Of the heads that do, it is the one without which the
-//   probability of the answer falls most.
-// - Switching off heads (at most four) or replacing words, as the claim says, at least halves the
-//   probability of the answer. Where no word is attended, the head to show is the one that takes
-//   most of it away.
+// - The head gives the attended word at least one and a half times an even share. Of the heads that
+//   do, its edge to the word is the one that edge_to_show() chooses; where cutting it alone does
+//   not halve the probability of the answer, the caption says that no single edge decides.
+// - Cutting that edge, or replacing words by others as the claim says, at least halves the
+//   probability of the answer; the caption says which token takes its place.
+// - The attended word is evidence: the claim replaces it, or the edges to it, of that head or of
+// all,
+//   carry half of the probability.
 // - Where the claim says "depth", the logit lens has another token after the first block, and the
 //   answer after the last.
 //

@@ -141,31 +141,37 @@ class PairClaim {
         examples::percentage(share));
   }
 
-  double probability_without(const TextWord& word) const {
+  WordProbability without(const TextWord& word) const {
     std::vector<std::int64_t> tokens;
     for (std::int64_t s = word.begin; s < word.end; ++s) tokens.push_back(s);
-    return std::exp(written_without(example_.pass, word_, tokens).log);
+    return written_without(example_.pass, word_, tokens);
   }
 
   bool add_cut(OrderedJson& row, std::string& says) const {
     const double before = std::exp(written_word(example_.pass, word_).log);
-    const double cut = probability_without(attended_);
+    const WordProbability without_attended = without(attended_);
+    const double cut = std::exp(without_attended.log);
     double others = 1;  // with the edges to another word cut: the least
     for (const TextWord& word : example_.source_words) {
       require(!stop_requested(stop_), ErrorCode::interrupted, "interrupted");
       // The end of the source is no word.
       const bool is_end = word.end == example_.pass.sources();
-      if (&word != &attended_ && !is_end) others = std::min(others, probability_without(word));
+      if (&word != &attended_ && !is_end) others = std::min(others, std::exp(without(word).log));
     }
     row["probability"] = examples::rounded(before);
     row["cut"] = examples::rounded(cut);
     row["others_cut"] = examples::rounded(others);
     if (cut > before / 2 || cut > others) return false;
+    const std::vector<std::int32_t> first{without_attended.first};
+    const std::string instead = model_.token_bytes(PairSide::target, first).front();
+    row["instead"] = {{"token", instead},
+                      {"probability", examples::rounded(without_attended.first_probability)}};
     says += fmt::format(
-        " With its edges to {} cut, {} falls from {} to {}; with those to any other "
-        "word, to {} at least.",
+        " With its edges to {} cut, {} falls from {} to {}, and {} takes its place with {}; with "
+        "those to any other word, to {} at least.",
         examples::quoted(attended_.text), examples::quoted(word_.text),
-        examples::percentage(before), examples::percentage(cut), examples::percentage(others));
+        examples::percentage(before), examples::percentage(cut), examples::quoted(instead),
+        examples::percentage(without_attended.first_probability), examples::percentage(others));
     return true;
   }
 

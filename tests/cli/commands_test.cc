@@ -457,17 +457,36 @@ TEST(Seeds, AreNotNegative) {
   }
 }
 
-// The texture comes from one head: without it the word that it brings loses most of its
-// probability.
-TEST(Tour, ShowsTheHeadThatMatters) {
+// The texture comes over one edge: without it the word that it brings loses most of its
+// probability, and the head reads nothing else that does.
+TEST(Tour, ShowsTheEdgeThatDecides) {
   const Json word = json_of("tour --json -n 1")["word"];
   EXPECT_EQ(word["word"], "hare");
-  EXPECT_EQ(word["layer"], 4);
-  EXPECT_EQ(word["head"], 3);
-  EXPECT_GT(word["weights"][5], 0.9);  // fluffy
-  EXPECT_EQ(word["ablated"]["token"]["text"], " soft");
-  EXPECT_GT(word["ablated"]["before"], 0.5);
-  EXPECT_LT(word["ablated"]["after"], 0.25);
+  const Json edge = word["edge"];
+  EXPECT_TRUE(edge["decides"]);
+  EXPECT_GT(edge["layer"], 0);
+  EXPECT_EQ(edge["layer"], word["layer"]);
+  EXPECT_EQ(edge["head"], word["head"]);
+  EXPECT_EQ(edge["key"]["text"], " fluffy");
+  EXPECT_GT(word["weights"][5], 0.9);
+  EXPECT_EQ(edge["likeliest"]["token"]["text"], " soft");
+  EXPECT_LT(edge["likeliest"]["after"].get<double>(),
+            edge["likeliest"]["before"].get<double>() / 2);
+  EXPECT_LT(3 * edge["others"]["cut"].get<double>(), edge["cut"].get<double>());
+}
+
+// One rule for every command, and for the page: see ExplorerEffects.
+TEST(Attend, ShowsTheHeadThatTheTourShows) {
+  const Json shown = json_of("tour --json -n 1 'They crashed the car'")["word"];
+  const Json walk = json_of("attend --json --word car 'They crashed the car'")["walk"];
+  EXPECT_EQ(walk["layer"], shown["layer"]);
+  EXPECT_EQ(walk["head"], shown["head"]);
+}
+
+TEST(Tour, OfOneWordHasNoEdge) {
+  const Json word = json_of("tour --json -n 1 Mole")["word"];
+  EXPECT_TRUE(word["edge"].is_null());
+  EXPECT_EQ(word["layer"], 0);
 }
 
 TEST(Tour, ShowsItsSteps) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "microscope/intervene/head_effects.h"
+#include "microscope/intervene/edge_effects.h"
 #include "server/explorer_support.h"
 #include "support/gpt2_names.h"
 
@@ -74,45 +74,65 @@ TEST_F(ExplorerEffects, WordsAreNeitherPooledNorScored) {
   explorer.refusal("GET", path("/attention/self/0/0?unit=letters"), 400);
 }
 
-// Of the 24 heads of 36 that attend most to one token: the first, the previous and the word's own
-// do not count.
-TEST_F(ExplorerEffects, TheHeadShownIsTheOneWithTheLargestEffect) {
-  const Transformer& gpt = explorer.model().gpt;
-  const std::vector<std::int32_t> tokens =
-      explorer.model().encode("One moleskin of carbon dioxide.");
+// The page and the terminal have one rule: that of edge_to_show(), by tokens or by words.
+TEST_F(ExplorerEffects, TheEdgeShownIsThatOfEveryCommand) {
+  const LoadedModel& model = explorer.model();
+  const std::vector<std::int32_t> tokens = model.encode("One moleskin of carbon dioxide.");
   const Json words = explorer.get(path(""))["words"];
-  for (const std::int64_t position : {std::ssize(tokens) - 2, std::ssize(tokens) - 1}) {
-    const Json word = *std::ranges::find_if(
-        words, [&](const Json& each) { return each["end"].get<std::int64_t>() > position; });
-    const auto begin = word["begin"].get<std::int64_t>();
-    std::vector<std::pair<float, HeadName>> heads;
-    for (const HeadName& head : all_heads(gpt.specification())) {
-      const auto row = explorer.array(
-          path(fmt::format("/attention/self/{}/{}/rows/{}", head.layer, head.head, position)));
-      const auto last = std::min(begin, position - 1);
-      ASSERT_GT(last, 2);
-      heads.push_back({*std::max_element(row.values.begin() + 1, row.values.begin() + last), head});
-    }
-    std::ranges::stable_sort(heads, std::greater{}, &std::pair<float, HeadName>::first);
-    std::vector<HeadName> tried;
-    for (std::size_t i = 0; i < 24; ++i) tried.push_back(heads[i].second);
-    const std::span<const std::int32_t> read = std::span(tokens).first(position + 1);
-    const std::vector<HeadEffect> effects = head_effects(gpt, read, tried);
-    const HeadEffect& largest = *std::ranges::max_element(effects, {}, &HeadEffect::moved);
-
-    const Json shown = explorer.get(path(fmt::format("/head?position={}", position)));
-    EXPECT_EQ(shown["tried"], 24);
-    EXPECT_EQ(shown["layer"], largest.layer);
-    EXPECT_EQ(shown["head"], largest.head);
-    EXPECT_NEAR(shown["moved"].get<double>(), largest.moved, 1e-6);
-    EXPECT_NEAR(shown["before"].get<double>(), largest.before, 1e-6);
-    EXPECT_NEAR(shown["after"].get<double>(), largest.after, 1e-6);
-    // The test tells the largest from others.
-    EXPECT_LT(std::ranges::min(effects, {}, &HeadEffect::moved).moved, largest.moved / 2);
+  std::vector<TokenRun> runs;
+  for (const Json& word : words) runs.push_back({word["begin"], word["end"]});
+  const std::int64_t position = std::ssize(tokens) - 2;
+  const TokenRun word =
+      *std::ranges::find_if(runs, [&](const TokenRun& each) { return each.end > position; });
+  for (const char* unit : {"tokens", "words"}) {
+    const auto expected =
+        edge_to_show(model.gpt, tokens,
+                     {{word.begin, position + 1},
+                      std::string(unit) == "words" ? runs : single_tokens(std::ssize(tokens))});
+    const Json shown = explorer.get(path(fmt::format("/head?position={}&unit={}", position, unit)));
+    EXPECT_EQ(shown["position"], position);
+    EXPECT_EQ(shown["unit"], unit);
+    const Json edge = shown["edge"];
+    EXPECT_EQ(edge["layer"], expected->effect.edge.head.layer);
+    EXPECT_EQ(edge["head"], expected->effect.edge.head.head);
+    EXPECT_EQ(edge["query"], position);
+    EXPECT_EQ(edge["key"]["begin"], expected->effect.edge.key.begin);
+    EXPECT_EQ(edge["key"]["end"], expected->effect.edge.key.end);
+    EXPECT_NEAR(edge["cut"].get<double>(), expected->effect.cut, 1e-6);
+    EXPECT_NEAR(edge["replaced"].get<double>(), expected->effect.replaced.value(), 1e-6);
+    EXPECT_EQ(edge["decides"], expected->decides());
+    EXPECT_EQ(edge["gained"].size(), 3U);
   }
+  EXPECT_EQ(explorer.get(path(fmt::format("/head?position={}", position)))["unit"], "tokens");
+  EXPECT_TRUE(explorer.get(path("/head?position=0"))["edge"].is_null());
+  explorer.refusal("GET", path("/head?unit=letters"), 400);
 }
 
-TEST_F(ExplorerEffects, ChangedTracesHaveNoHeadByEffect) {
+// What the answer says of the cut is what a trace with the edges cut predicts.
+TEST_F(ExplorerEffects, TheCutThatIsToldIsThatOfATrace) {
+  const std::string text = "They crashed the car";
+  const Json edge =
+      explorer.get("/api/traces/" + explorer.trace(text) + "/head?unit=words")["edge"];
+  Json edges = Json::array();
+  for (std::int64_t s = edge["key"]["begin"]; s < edge["key"]["end"]; ++s) {
+    edges.push_back({edge["query"], s});
+  }
+  Json change{{"kind", "cut"}, {"edges", edges}, {"renormalise", true}};
+  change["layer"] = edge["layer"];
+  change["head"] = edge["head"];
+  const std::string cut = explorer.trace(text, Json::array({change}));
+  const Json next = explorer.get("/api/traces/" + cut + "/next?position=-1&limit=0");
+  for (const Json& told : {edge["likeliest"], edge["likeliest_without"], edge["gained"][0]}) {
+    const auto found = std::ranges::find_if(next["candidates"], [&](const Json& candidate) {
+      return candidate["id"] == told["token"]["id"];
+    });
+    ASSERT_NE(found, next["candidates"].end());
+    EXPECT_NEAR((*found)["probability"].get<double>(), told["after"].get<double>(), 1e-4);
+  }
+  EXPECT_EQ(next["candidates"][0]["id"], edge["likeliest_without"]["token"]["id"]);
+}
+
+TEST_F(ExplorerEffects, ChangedTracesHaveNoEdgeToShow) {
   const std::string changed =
       explorer.trace("One mole", Json::parse(R"([{"kind":"scale","point":"L1H2","factor":0.5}])"));
   explorer.refusal("GET", "/api/traces/" + changed + "/head", 422);

@@ -44,7 +44,7 @@ class ExplorerSenses : public ::testing::Test {
 TEST_F(ExplorerSenses, EverySentenceHasTheWordOnceAtItsEnd) {
   for (const bool is_starter : {true, false}) {
     LoadedModel model = load_model("starter");
-    model.is_starter = is_starter;
+    model.embedded_name = is_starter ? "starter" : "";
     const SenseLibrary& library = sense_library(model);
     EXPECT_GE(library.words.size(), 9U);
     for (const WordSenses& word : library.words) {

@@ -108,32 +108,61 @@ test('the map and the lists by words have the weights of the API', async () => {
   await page.context().close();
 });
 
-test('for a sentence of one’s own the head is picked by its effect, and switching it off does what is said', async () => {
+test('for a sentence of one’s own the edge is shown that the next word rests on, and cutting it does what is said', async () => {
   const page = await session.open('#/follow');
   await page.locator('.said .figure').first().waitFor();
-  const { id, tokens } = await makeTrace({ text: short });
-  const best = await session.get(`/api/traces/${id}/head?position=${tokens.length - 1}`);
-  await page.getByLabel('Prompt', { exact: true }).fill(short);
+  const own = 'They crashed the car';
+  const { id, tokens } = await makeTrace({ text: own });
+  const { edge } = await session.get(`/api/traces/${id}/head?position=${tokens.length - 1}`);
+  assert.ok(edge.decides, 'one edge decides in this sentence');
+  await page.getByLabel('Prompt', { exact: true }).fill(own);
   await page.keyboard.press('Enter');
-  const said = page.getByTestId('head-by-effect');
-  const name = `L${best.layer}H${best.head}`;
+  const said = page.getByTestId('shown-edge');
+  const name = `L${edge.layer}H${edge.head}`;
   await said.filter({ hasText: name }).waitFor();
   await page.waitForFunction((head) => document.querySelector('.said .link')?.textContent === head, name);
   const sentence = await said.locator('p').innerText();
-  if (best.moved >= 0.05) {
-    const [, word, before, after] = /without it, “(.*)” falls from (.*) to (.*)\.$/.exec(sentence);
-    assert.equal(word, best.token.text.trim());
-    assertShows(before, best.before, 'before');
-    assertShows(after, best.after, 'after');
-  } else assertShows(/moves only (.*) of the probability/.exec(sentence)[1], best.moved, 'moved');
-  assert.match(sentence, new RegExp(`\\b${best.tried}\\b`));
+  const [, key, weight, word, before, after, gained, from, to] = /reads “(.*)” with weight (.*), and the next word rests on it: with this edge cut, “(.*)” goes from (.*) to (.*), and “(.*?)” from (.*?) to (.*?)(?: and |\.)/.exec(sentence);
+  assert.equal(key, edge.key.text.trim());
+  assertShows(weight, edge.weight, 'weight');
+  assert.equal(word, edge.likeliest.token.text.trim());
+  assertShows(before, edge.likeliest.before, 'before');
+  assertShows(after, edge.likeliest.after, 'after');
+  assert.equal(gained, edge.gained[0].token.text.trim());
+  assertShows(from, edge.gained[0].before, 'gained, before');
+  assertShows(to, edge.gained[0].after, 'gained, after');
+  // One arc stands out.
+  assert.equal(await page.locator('.arcs path.marked').count(), 1);
 
-  await said.getByRole('link', { name: 'Switch it off' }).click();
+  await said.getByRole('link', { name: 'Cut it' }).click();
   await page.getByRole('heading', { level: 1, name: /^Change/ }).waitFor();
-  const off = await makeTrace({ base: id, interventions: [{ kind: 'ablate', point: name }] });
-  const { rows } = await session.get(`/api/traces/${id}/compare/${off.id}?position=${tokens.length - 1}&top=50`);
-  const row = rows.find(({ token }) => token === best.token.id);
-  assert.ok(Math.abs(row.before.probability - best.before) < 1e-4 && Math.abs(row.after.probability - best.after) < 1e-4, JSON.stringify([row, best]));
+  assert.match(decodeURIComponent(page.url()), new RegExp(`changes=${name}:${edge.query}>${edge.key.begin}`));
+  assert.match(page.url(), /cuts=renormalise/);
+  const edges = Array.from({ length: edge.key.end - edge.key.begin }, (_, index) => [edge.query, edge.key.begin + index]);
+  const cut = await makeTrace({ base: id, interventions: [{ kind: 'cut', layer: edge.layer, head: edge.head, edges, renormalise: true }] });
+  const { rows } = await session.get(`/api/traces/${id}/compare/${cut.id}?position=${tokens.length - 1}&top=50`);
+  for (const told of [edge.likeliest, edge.gained[0]]) {
+    const row = rows.find(({ token }) => token === told.token.id);
+    assert.ok(Math.abs(row.before.probability - told.before) < 1e-4 && Math.abs(row.after.probability - told.after) < 1e-4, JSON.stringify([row, told]));
+  }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('where no single edge decides, and where no word stands before, it says so', async () => {
+  const text = 'The fox sat by the river bank';
+  const { id, tokens } = await makeTrace({ text });
+  const { edge } = await session.get(`/api/traces/${id}/head?position=${tokens.length - 1}`);
+  assert.ok(!edge.decides);
+  const page = await session.open('#/follow');
+  await page.locator('.said .figure').first().waitFor();
+  await page.getByLabel('Prompt', { exact: true }).fill(text);
+  await page.keyboard.press('Enter');
+  const said = page.getByTestId('shown-edge');
+  await said.filter({ hasText: 'No single edge decides what follows “bank”' }).waitFor();
+  assertShows(/cutting that edge moves (.*?) of the probability/.exec(await said.locator('p').innerText())[1], edge.cut, 'cut');
+  await wordRow(page).nth(0).click();
+  await said.filter({ hasText: 'No word stands before “The”' }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -154,7 +183,7 @@ test('a head that the link, the example or the user names stays; it is picked ag
 
   // Another word of the example has none; back at the example's own word, its head is shown.
   await wordRow(page).nth(1).click();
-  await page.getByTestId('head-by-effect').locator('p').waitFor();
+  await page.getByTestId('shown-edge').locator('p').waitFor();
   assert.equal(asked.length, 1);
   await wordRow(page).nth(first.position).click();
   await page.waitForFunction((head) => document.querySelector('.said .link')?.textContent === head && !location.hash.includes('pick='), `L${first.layer}H${first.head}`);
@@ -164,7 +193,7 @@ test('a head that the link, the example or the user names stays; it is picked ag
   // Nor has the word that continues it.
   await page.getByRole('button', { name: /^Append / }).first().click();
   await page.waitForFunction((text) => document.querySelector('#prompt-text').value.length > text.length, first.text);
-  await page.getByTestId('head-by-effect').locator('p').waitFor();
+  await page.getByTestId('shown-edge').locator('p').waitFor();
   assert.equal(asked.length, 2);
   await page.context().close();
   asked.length = 0;
@@ -177,7 +206,7 @@ test('a head that the link, the example or the user names stays; it is picked ag
   assert.equal(asked.length, 0, 'the link names the head');
   assert.equal(await given.locator('.said .link').innerText(), 'L2H1');
   await given.getByRole('button', { name: 'Pick the head by its effect' }).click();
-  await given.getByTestId('head-by-effect').locator('p').waitFor();
+  await given.getByTestId('shown-edge').locator('p').waitFor();
   assert.equal(asked.length, 1);
   const picked = await given.locator('.said .link').innerText();
   const other = picked === 'L0H5' ? 'head-0-4' : 'head-0-5';
@@ -190,7 +219,7 @@ test('a head that the link, the example or the user names stays; it is picked ag
   await given.context().close();
 });
 
-test('while heads are tried the rest is shown, and another text stops it', async () => {
+test('while edges are cut the rest is shown, and another text stops it', async () => {
   const page = await session.open(linkOf(short, '&layer=2&head=1'));
   await page.locator('.said .figure').first().waitFor();
   let release;
@@ -201,7 +230,7 @@ test('while heads are tried the rest is shown, and another text stops it', async
     await route.continue().catch(() => {});
   });
   await page.getByRole('button', { name: 'Pick the head by its effect' }).click();
-  await page.getByRole('progressbar', { name: /^Trying heads/ }).waitFor();
+  await page.getByRole('progressbar', { name: /^Cutting edges/ }).waitFor();
   await page.locator('.said .figure').first().waitFor();
   await wordRow(page).nth(0).click();
   await page.waitForFunction(() => document.querySelector('.said').textContent.includes('“One” attends'));
@@ -209,7 +238,7 @@ test('while heads are tried the rest is shown, and another text stops it', async
   await page.keyboard.press('Enter');
   await cancelled;
   release();
-  await page.getByTestId('head-by-effect').filter({ hasText: '“hare”' }).locator('p').waitFor();
+  await page.getByTestId('shown-edge').filter({ hasText: '“hare”' }).locator('p').waitFor();
   await page.context().close();
 });
 

@@ -57,7 +57,11 @@ WordProbability written_word(const RecordedPass& pass, const TextWord& word) {
     const std::vector<double> next = pass.next_probabilities(t - 1);
     const auto token = pass.texts().target[static_cast<std::size_t>(t)];
     written.log += std::log(next[static_cast<std::size_t>(token)]);
-    written.is_likeliest &= std::ranges::max_element(next) - next.begin() == token;
+    const auto likeliest = std::ranges::max_element(next) - next.begin();
+    written.is_likeliest &= likeliest == token;
+    if (t > word.begin) continue;
+    written.first = static_cast<std::int32_t>(likeliest);
+    written.first_probability = next[static_cast<std::size_t>(likeliest)];
   }
   return written;
 }

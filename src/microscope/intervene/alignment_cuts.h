@@ -20,6 +20,8 @@ std::vector<CutEdges::Edge> writing_edges(const TextWord& target_word,
 struct WordProbability {
   double log = 0;
   bool is_likeliest = false;  // each of its tokens is the most likely one
+  std::int32_t first = 0;     // the likeliest token where the word begins,
+  double first_probability = 0;
 };
 WordProbability written_word(const RecordedPass& pass, const TextWord& word);
 // The same with the writing edges to these tokens cut in every head of every layer; the rest of a

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "base/error.h"
@@ -157,7 +158,7 @@ class SubjectExamination {
     const std::vector<HeadName> others = other_heads();
     for (std::size_t i = 0; i < measured_.size(); ++i) {
       const Variant& variant = measured_[i];
-      check_.replaced += probability_replaced(variant, i);
+      replace(variant, i);
       check_.isolated += probability_isolated(variant, 0);
       check_.others_isolated += probability_isolated(variant, 1);
       check_.probability += probability(variant, nullptr);
@@ -165,11 +166,12 @@ class SubjectExamination {
       check_.without_others += probability_without(variant, others);
       check_.without_edges += probability_without_edges(variant);
     }
-    for (double* sum :
-         {&check_.probability, &check_.without_heads, &check_.without_others, &check_.without_edges,
-          &check_.replaced, &check_.isolated, &check_.others_isolated}) {
+    for (double* sum : {&check_.probability, &check_.without_heads, &check_.without_others,
+                        &check_.without_edges, &check_.replaced, &check_.other_answer,
+                        &check_.other_answer_replaced, &check_.isolated, &check_.others_isolated}) {
       *sum /= static_cast<double>(measured_.size());
     }
+    check_.control_replaced /= static_cast<double>(check_.controls);  // NaN without any
     weigh();
     look_through_depth();
     return check_;
@@ -196,17 +198,42 @@ class SubjectExamination {
     return probability(variant, &cutter);
   }
 
-  // With the evidence of the first of the other variants, from the `begin`-th on, that has another
-  // answer.
-  double probability_replaced(const Variant& variant, std::size_t begin) const {
-    for (std::size_t i = 0; i < others_.size(); ++i) {
-      const Variant& other = others_[(begin + i) % others_.size()];
-      if (other.answer == variant.answer) continue;
-      const std::vector<std::int32_t> tokens = with_evidence_of(variant, other);
-      if (std::ssize(tokens) > gpt_.specification().context) continue;
-      return answer_probability(gpt_, tokens, variant.answer);
+  // The text with the evidence of the first variant of a list, from the `begin`-th on, that has
+  // another answer, or the same one by other words; nothing where none fits.
+  struct Replacement {
+    std::vector<std::int32_t> tokens;
+    std::int32_t answer = 0;  // after that evidence
+  };
+  enum class Answer { other, same };
+  std::optional<Replacement> replacement(const Variant& variant, const std::vector<Variant>& from,
+                                         std::size_t begin, Answer answer) const {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const Variant& other = from[(begin + i) % from.size()];
+      if ((other.answer == variant.answer) != (answer == Answer::same)) continue;
+      std::vector<std::int32_t> tokens = with_evidence_of(variant, other);
+      if (std::ssize(tokens) > gpt_.specification().context || tokens == variant.tokens) continue;
+      return Replacement{std::move(tokens), other.answer};
     }
-    return probability(variant, nullptr);  // nothing else could be said
+    return std::nullopt;
+  }
+
+  void replace(const Variant& variant, std::size_t index) {
+    const std::vector<double> before = next_token_probabilities(gpt_, variant.tokens);
+    const auto of = [](const std::vector<double>& probabilities, std::int32_t answer) {
+      return probabilities[static_cast<std::size_t>(answer)];
+    };
+    if (const auto other = replacement(variant, others_, index, Answer::other)) {
+      const std::vector<double> after = next_token_probabilities(gpt_, other->tokens);
+      check_.replaced += of(after, variant.answer);
+      check_.other_answer += of(before, other->answer);
+      check_.other_answer_replaced += of(after, other->answer);
+    } else {
+      check_.replaced += of(before, variant.answer);  // nothing else could be said
+    }
+    if (const auto same = replacement(variant, measured_, index, Answer::same)) {
+      check_.control_replaced += answer_probability(gpt_, same->tokens, variant.answer);
+      ++check_.controls;
+    }
   }
 
   // With all edges cut from the evidence to what stands before it: it is then read by itself, and

@@ -39,6 +39,15 @@ struct EvidenceCheck {
   double without_others = 0;
   double without_edges = 0;
   double replaced = 0;
+  // What takes its place then: the first token of the answer that is right after that evidence,
+  // as it is and with the evidence replaced.
+  double other_answer = 0;
+  double other_answer_replaced = 0;
+  // The control: with the evidence of another variant of the subject in its place after which the
+  // same answer is right. Over the variants that have such a one, and only as many of them; NaN
+  // without any.
+  std::int64_t controls = 0;
+  double control_replaced = 0;
   // With all edges cut from the evidence to what stands before it; as a control, with all edges cut
   // from as many tokens directly before it. Where only the first lowers the answer, the model takes
   // two hops: the evidence reads what it belongs to, and the word finds it by that.

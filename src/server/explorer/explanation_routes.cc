@@ -1,16 +1,17 @@
-// Why a trace of one text predicts what it does: attribution of a logit to its parts, the head with
-// the largest effect, the gradient of the loss, and the derivation of a number.
+// Why a trace of one text predicts what it does: attribution of a logit to its parts, the edge of
+// attention that it rests on, the gradient of the loss, and the derivation of a number.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "base/error.h"
 #include "engine/views/derivation.h"
+#include "engine/views/shown_edge_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/loss_flow.h"
-#include "microscope/intervene/head_effects.h"
+#include "microscope/intervene/edge_effects.h"
 #include "server/explorer/state.h"
 
 namespace heed::server {
@@ -133,20 +134,21 @@ Reply attribution(TraceState& state, const Request& request) {
   return by_part(request, trace, question, position, unit);
 }
 
+// ?unit=words: edges go to whole words, as the page shows them.
 Reply head_by_effect(TraceState& state, const Request& request) {
-  const StoredTrace& trace = one_text_of(state, request, "the head with the largest effect is");
-  require_unedited(trace, "effects of heads do");
+  const StoredTrace& trace = one_text_of(state, request, "the edge to show is");
+  require_unedited(trace, "effects of edges do");
   const std::int64_t position = position_of(request, trace);
-  const HeadChoiceByEffect shown = head_to_show(trace.model().gpt, trace.pass->tokens(), position,
-                                                unit_at(trace.units, position).begin, request.stop);
-  return json_reply({{"position", position},
-                     {"layer", shown.effect.layer},
-                     {"head", shown.effect.head},
-                     {"moved", json_number(shown.effect.moved)},
-                     {"tried", shown.tried},
-                     {"token", token_json(trace.model(), shown.effect.token)},
-                     {"before", json_number(shown.effect.before)},
-                     {"after", json_number(shown.effect.after)}});
+  const std::string unit = one_of(request, "unit", {"tokens", "words"});
+  const std::span<const std::int32_t> tokens = trace.pass->tokens();
+  const auto shown = edge_to_show(
+      trace.model().gpt, tokens,
+      {.word = {unit_at(trace.units, position).begin, position + 1},
+       .keys = unit == "words" ? token_runs(trace.units) : single_tokens(trace.positions())},
+      request.stop);
+  OrderedJson document{{"position", position}, {"unit", unit}, {"edge", nullptr}};
+  if (shown) document["edge"] = shown_edge_json(trace.model(), tokens, *shown);
+  return json_reply(document);
 }
 
 // ?token=; by default the token that follows the position in the text, or the most likely one.

@@ -19,7 +19,7 @@
 #include "microscope/explain/residual_parts.h"
 #include "microscope/explain/weight_processing.h"
 #include "microscope/intervene/answer_probability.h"
-#include "microscope/intervene/head_effects.h"
+#include "microscope/intervene/edge_effects.h"
 #include "microscope/patch/patch.h"
 #include "microscope/traces/activation_trace.h"
 #include "microscope/traces/capture.h"
@@ -141,8 +141,10 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
       {"the probability of an answer", [&] { next_token_probabilities(gpt, tokens); }},
       {"the probability of an answer", [&] { answer_probability(gpt, tokens, 3); }},
       {"the probability of an answer", [&] { answer_probability_without(gpt, tokens, 3, head); }},
-      {"effects of heads", [&] { head_effects(gpt, tokens, head); }},
-      {"effects of heads", [&] { head_to_show(gpt, tokens, 6, 0); }},
+      {"effects of edges",
+       [&] {
+         edge_to_show(gpt, tokens, {{6, 7}, single_tokens(7)});
+       }},
       {"patching", [&] { patch_sweep(gpt, patch); }},
       {"patching", [&] { estimate_sweep(gpt, patch); }},
       {"variants of a text", [&] { Variants variants(gpt, base, {1}); }},

@@ -16,7 +16,7 @@
 #include "microscope/explain/residual_parts.h"
 #include "microscope/explain/weight_processing.h"
 #include "microscope/families.h"
-#include "microscope/intervene/head_effects.h"
+#include "microscope/intervene/answer_probability.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/capture.h"
 
@@ -316,29 +316,6 @@ TEST_P(FamilyExplanation, DirectionsPromoteWhatTheyAddToLogits) {
   for (const ProjectedToken& token : neuron.says.most) {
     const double expected = logit_direction(gpt, {token.token, {}}).project(column);
     EXPECT_NEAR(token.score, expected, 1e-4 * std::max(1.0, std::abs(expected)));
-  }
-}
-
-// A head that is switched off adds nothing: the next token is that of the stream without it.
-TEST_P(FamilyExplanation, EffectsAreThoseOfTheMissingHead) {
-  const std::vector<HeadName> heads = all_heads(stack());
-  const auto effects = head_effects(gpt, tokens, heads);
-  ASSERT_EQ(effects.size(), heads.size());
-  const Capture capture = trace(gpt, tokens, {{PointKind::head_results, 1}});
-  for (const HeadEffect& effect : effects) {
-    if (effect.layer != 1) continue;
-    const View<const float> results = capture.at({PointKind::head_results, 1}).view()[0];
-    Tensor<float> without(Shape{1, 17, stack().heads(), stack().channels});
-    for (std::int64_t t = 0; t < 17; ++t) {
-      for (std::int64_t head = 0; head < stack().heads(); ++head) {
-        if (head == effect.head) continue;
-        std::ranges::copy(results[t][head].span(), without.view()[0][t][head].data());
-      }
-    }
-    Interventions missing(stack(),
-                          {{{PointKind::head_results, 1}, {}, ReplaceWith{std::move(without)}}});
-    const auto expected = next_token_probabilities(gpt, tokens, &missing);
-    EXPECT_NEAR(effect.after, expected[static_cast<std::size_t>(effect.token)], 1e-5);
   }
 }
 

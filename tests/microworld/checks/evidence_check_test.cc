@@ -42,6 +42,10 @@ TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
     EXPECT_EQ(check.probability, check.without_heads);
     EXPECT_EQ(check.probability, check.without_edges);
     EXPECT_NEAR(check.probability, check.replaced, 1e-6);
+    EXPECT_NEAR(check.other_answer, check.other_answer_replaced, 1e-6);
+    if (check.controls > 0) {
+      EXPECT_NEAR(check.probability, check.control_replaced, 1e-6);
+    }
     EXPECT_NEAR(check.probability, check.isolated, 1e-6);
     EXPECT_NEAR(check.probability, check.others_isolated, 1e-6);
     for (const EvidenceWeight& weight : check.weights) {

@@ -151,7 +151,7 @@ export const api = {
     (await json<{ positions: Types.WeightedWord[] }>(`${head(id, layer, index)}/rows/${position}`, { top, unit: 'words' })).positions,
   wordColumnTop: async (id: string, layer: number, index: number, position: number, top = 10) =>
     (await json<{ positions: Types.WeightedWord[] }>(`${head(id, layer, index)}/columns/${position}`, { top, unit: 'words' })).positions,
-  headByEffect: (id: string, position: number, signal?: AbortSignal) => json<Types.HeadByEffect>(`${trace(id)}/head`, { position }, signal),
+  edgeToShow: (id: string, position: number, unit: 'tokens' | 'words', signal?: AbortSignal) => json<Types.EdgeToShow>(`${trace(id)}/head`, { position, unit }, signal),
   /** Without `token`: the text's own next token, or the most likely one at the last position. */
   gradients: (id: string, position: number, token?: number, signal?: AbortSignal) =>
     json<Types.LossGradients>(`${trace(id)}/gradients`, { position, token }, signal),

@@ -43,9 +43,13 @@ export interface Trial {
   label: string;
   /** As a link writes changes. */
   changes: string;
+  /** The extra `cuts` of such a link. */
+  cuts?: string;
   token: string;
   before: number;
   after: number;
+  /** The token that takes its place. */
+  instead?: { token: string; before: number; after: number };
 }
 
 export interface Example {
@@ -55,6 +59,8 @@ export interface Example {
   layer?: number;
   head?: number;
   position?: number;
+  /** What the head reads at the position: its tokens. */
+  evidence?: { begin: number; end: number };
   note?: string;
   trials?: Trial[];
 }
@@ -244,18 +250,45 @@ export interface WeightedWord extends Word {
   weight: number;
 }
 
-/** Of the most selective heads at a position, the one whose ablation moves the distribution of the next token most. */
-export interface HeadByEffect {
-  position: number;
-  layer: number;
-  head: number;
-  /** Total variation distance, 0 to 1. */
-  moved: number;
-  tried: number;
-  /** The next token that loses most. */
+/** A token's probability as the model predicts, and with an edge cut. */
+export interface TokenChange {
   token: Token;
   before: number;
   after: number;
+}
+
+/** What a head reads at a position from another word, and what the prediction has of it. Effects are total variation distances, 0 to 1. */
+export interface ShownEdge {
+  layer: number;
+  head: number;
+  query: number;
+  /** Tokens [begin, end). */
+  key: Word;
+  weight: number;
+  /** With the edge cut and the row renormalised. */
+  cut: number;
+  /** The part of that which the head itself writes. */
+  direct: number | null;
+  /** The mean with other words read in its place. */
+  replaced: number | null;
+  /** The mean of cutting another edge of the head. */
+  others: { count: number; cut: number | null };
+  threshold: number;
+  decides: boolean;
+  /** With the edges of every head to this word cut. */
+  word_cut: number;
+  likeliest: TokenChange;
+  likeliest_without: TokenChange;
+  gained: TokenChange[];
+  measured: number;
+  positions_read: number;
+}
+
+/** The edge to show at a position; null where no word stands before it. */
+export interface EdgeToShow {
+  position: number;
+  unit: 'tokens' | 'words';
+  edge: ShownEdge | null;
 }
 
 /** Norms of the gradient of one loss with respect to the residual stream. */
