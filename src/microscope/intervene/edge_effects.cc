@@ -102,7 +102,9 @@ class EdgeChoice {
 
   // Of the edges with the largest effects.
   std::optional<ShownEdge> largest_that_decides() {
-    const auto enough = [](const EdgeEffect& each) { return each.cut >= least_effect; };
+    const auto enough = [](const EdgeEffect& each) {
+      return std::min(each.cut, each.replaced.value_or(each.cut)) >= least_effect;
+    };
     const auto few = std::span(effects_).first(std::min(effects_.size(), most_replaced));
     if (!enough(effects_.front())) return std::nullopt;
     replace(few);

@@ -78,7 +78,8 @@ struct EdgeQuestion {
 
 // Nothing where there is no such edge, as for the first word of a text.
 //
-// Of the edges that decide, the one with the largest score is shown. Where none does, many share
+// Of the edges that decide, and change a third when they read other words, the one with the largest
+// score is shown. Where none does, many share
 // the work: then it is the edge with the largest direct effect. A cut in an early head changes a
 // little of all that later heads read, and by the sum of that it would be first for most texts.
 //
