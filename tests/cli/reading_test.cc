@@ -25,7 +25,7 @@ class ReadingNotes : public ::testing::Test {
   }
 };
 
-std::size_t occurrences(const std::string& text, const std::string& part) {
+std::size_t times_in(const std::string& text, const std::string& part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
     ++count;
@@ -44,7 +44,7 @@ TEST_F(ReadingNotes, StandOnStandardErrorOnce) {
         "generate -n 3 -p " + text, "tour -n 3 " + text}) {
     const Outcome outcome = run_heed(call + " -t 1");
     ASSERT_EQ(outcome.status, 0) << call << outcome.err;
-    EXPECT_EQ(occurrences(outcome.err, note), 1u) << call << "\n" << outcome.err;
+    EXPECT_EQ(times_in(outcome.err, note), 1u) << call << "\n" << outcome.err;
     EXPECT_THAT(outcome.out, Not(HasSubstr("that this model has read"))) << call;
   }
   for (const std::string& call : {std::string("predict 'The hare saw the fox'"),
@@ -72,13 +72,13 @@ TEST_F(ReadingNotes, OfTranslationsNeverMixWithThem) {
   ASSERT_EQ(one.status, 0) << one.err;
   EXPECT_THAT(one.err, HasSubstr("1 of these 3 words (barks) is not among the about 1,000 that "
                                  "this model has read: its translation means little."));
-  EXPECT_EQ(occurrences(one.out, "\n"), 1u) << one.out;
+  EXPECT_EQ(times_in(one.out, "\n"), 1u) << one.out;
   EXPECT_EQ(run_heed("translate 'The dog sleeps.' -t 1").err, "");
   const Outcome lines =
       run_heed("translate - -t 1", "printf 'The dog barks.\\nA zebra runs.\\n' |");
-  EXPECT_EQ(occurrences(lines.err, "note:"), 1u) << "once for all lines";
+  EXPECT_EQ(times_in(lines.err, "note:"), 1u) << "once for all lines";
   EXPECT_THAT(lines.err, HasSubstr("(barks, zebra)"));
-  EXPECT_EQ(occurrences(lines.out, "\n"), 2u);
+  EXPECT_EQ(times_in(lines.out, "\n"), 2u);
   const Json document = json_of("translate --json 'The dog barks.' -t 1");
   EXPECT_EQ(document["translations"][0]["unread"]["words"][0]["text"].get<std::string>(), "barks");
   EXPECT_EQ(document["read"]["words"].get<int>(), 1020);
