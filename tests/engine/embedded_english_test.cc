@@ -16,25 +16,25 @@ namespace {
 
 using testing::expect_error;
 
-const std::string own_name(english_name);
+const std::string english_model(english_name);
 
 TEST(EmbeddedEnglish, HasANameOfItsOwn) {
-  EXPECT_FALSE(may_be_pulled(own_name));
-  EXPECT_FALSE(is_translator(own_name));
+  EXPECT_FALSE(may_be_pulled(english_model));
+  EXPECT_FALSE(is_translator(english_model));
   expect_error(
-      ErrorCode::invalid_argument, [] { pull_model(own_name, {}); }, "built into heed");
+      ErrorCode::invalid_argument, [] { pull_model(english_model, {}); }, "built into heed");
 }
 
 TEST(EmbeddedEnglish, IsThereOrSaysThatItIsNot) {
   const std::vector<KnownModel> known = known_models();
-  const bool is_listed = std::ranges::find(known, own_name, &KnownModel::name) != known.end();
+  const bool is_listed = std::ranges::find(known, english_model, &KnownModel::name) != known.end();
   EXPECT_EQ(is_listed, english_files().has_value());
   if (english_files()) {
-    EXPECT_EQ(Model::load(own_name).name(), own_name);
+    EXPECT_EQ(Model::load(english_model).name(), english_model);
     return;
   }
   expect_error(
-      ErrorCode::not_found, [] { load_model(own_name); }, "no model 'english'");
+      ErrorCode::not_found, [] { load_model(english_model); }, "no model 'english'");
 }
 
 class CarriedEnglish : public ::testing::Test {
@@ -43,7 +43,7 @@ class CarriedEnglish : public ::testing::Test {
     if (!english_files()) GTEST_SKIP() << "this build carries no english";
   }
   static const LoadedModel& model() {
-    static const LoadedModel loaded = load_model(own_name);
+    static const LoadedModel loaded = load_model(english_model);
     return loaded;
   }
 };
@@ -59,7 +59,7 @@ TEST_F(CarriedEnglish, IsSmall) {
 // Computed in f32, so that gradients, edits and traces are those of any model.
 TEST_F(CarriedEnglish, IsComputedInF32) {
   EXPECT_EQ(model().gpt.parameters().prepared_format(), kernels::WeightFormat::f32);
-  EXPECT_EQ(model().embedded_name, own_name);
+  EXPECT_EQ(model().embedded_name, english_model);
   EXPECT_FALSE(model().is_starter());
   ASSERT_NE(model().reading, nullptr);
   EXPECT_FALSE(model().reading->title.empty());
