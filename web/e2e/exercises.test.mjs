@@ -56,6 +56,7 @@ test('embeddings: a token that occurs twice', async () => {
   const page = await opened('embeddings');
   await write(page, 'The fox saw the hare, and the hare saw the fox');
   await page.getByRole('toolbar', { name: 'Tokens with their ids' }).getByRole('button').last().click();
+  await page.getByTestId('verdict').getByText('token embeddings').waitFor();
   assert.match(await page.getByTestId('verdict').innerText(), /token embeddings are 0\.00 apart/);
   await isDone(page, 'embeddings');
 });

@@ -1,0 +1,1 @@
+import"./svelte.js";import{Stream}from"./Stream.js";import{goTo}from"./Learn.js";import"./shared.js";import"./Part.js";import"./elements.js";import"./thumbnails.js";function DepthLive($$anchor){Stream($$anchor,{get ongo(){return goTo}})}export{DepthLive as default};

@@ -1,0 +1,1 @@
+import{loaded,page,current,api}from"./shared.js";function shownWalk(){return loaded(()=>{const{layer,head}=page.view,{position}=current;return current.meta&&current.keep(`walk ${layer} ${head} ${position}`,id=>api.walk(id,layer,head,position))})}export{shownWalk};
