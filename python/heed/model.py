@@ -1,7 +1,7 @@
 """Models: tokens, logits, losses, generation, hooks, caches, weights."""
 
 from dataclasses import dataclass
-from typing import Callable, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Model(Hooked, Reader):
         ``pack``: also keep f32 weights in the order in which long prompts read them.
         """
         name = _inputs.name_or_path(name_or_directory)
-        kind = _heed.Translator if _heed.is_translator(name) else _heed.Model
+        kind: Any = _heed.Translator if _heed.is_translator(name) else _heed.Model
         return cls(kind.load(name, dtype or "", cache_dtype, pack))
 
     from_pretrained = load

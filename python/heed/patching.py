@@ -84,7 +84,7 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
     if model.is_translator:
         pairs = [_pair(model, prompt, target) for prompt in (clean, corrupted)]
         values, of_clean, of_corrupted, _ = _heed.pair_patch_sweep(
-            model._hooked, *pairs, {**options, "site": site}, progress)
+            model._hooked, pairs[0], pairs[1], {**options, "site": site}, progress)
         return Sweep(grid, values, of_clean, of_corrupted,
                      *_labels_of_pair(model, values.shape, pairs[1], grid, site))
     model._refuse_pair(None, target)

@@ -1,6 +1,6 @@
 """What a model has read, and the words of a text that it has not."""
 
-from typing import List, NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional
 
 
 class Read(NamedTuple):
@@ -31,6 +31,8 @@ class Unread(NamedTuple):
 
 class Reader:
     """Of models: what they have read."""
+
+    _handle: Any
 
     @property
     def read(self) -> Optional[Read]:

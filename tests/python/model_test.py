@@ -138,8 +138,6 @@ class Passes(TestCase):
         self.assertTrue(issubclass(heed.errors.OutOfMemory, MemoryError))
         with self.assertRaisesRegex(heed.errors.NotFound, "no model 'no-such-model'|no-such-model"):
             heed.load("no-such-model")
-        with self.assertRaisesRegex(heed.errors.Unsupported, "translator"):
-            heed.load("translator")
         with self.assertRaisesRegex(Wrong, "no dtype 'f16': expected f32"):
             heed.load("starter", dtype="f16")
 

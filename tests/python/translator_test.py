@@ -291,7 +291,9 @@ class Translators(TestCase):
             self.assertEqual(found.values.shape, (len(found.row_labels), len(found.column_labels)))
             _, clean = self.model.run_with_cache(source=SOURCE, target=TARGET, names_filter=name)
 
-            def patch(values, hook, column=1):
+            column = 1 if grid == "resid_pre" else 0  # a position, or the only head
+
+            def patch(values, hook, column=column):
                 if grid == "resid_pre":
                     values[:, column] = clean[hook.name][:, column]
                 else:
@@ -301,7 +303,7 @@ class Translators(TestCase):
                 logits = self.model.run_with_hooks(source=other, target=TARGET,
                                                    fwd_hooks=[(f"{name}{layer}", patch)])
                 # Logits of about ten, from the same pass.
-                self.assertAlmostEqual(found.values[layer, 1],
+                self.assertAlmostEqual(found.values[layer, column],
                                        float(logits[0, -1, answer]) - float(logits[0, -1, wrong]),
                                        places=4)
         estimated = heed.patching.sweep(self.model, *pairs, "attn_head_out", answer, wrong,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -150,14 +151,10 @@ SenseVectors::Margin SenseVectors::margin(std::span<const double> cosines,
     sums[senses[i]] += cosines[i];
     ++counts[senses[i]];
   }
-  Margin best;
-  double all = 0;
-  for (std::size_t sense = 0; sense < sense_count_; ++sense) {
-    sums[sense] /= counts[sense];
-    all += sums[sense];
-    if (sums[sense] > sums[best.sense]) best.sense = sense;
-  }
-  best.value = sums[best.sense] - (all - sums[best.sense]) / static_cast<double>(sense_count_ - 1);
+  for (std::size_t sense = 0; sense < sense_count_; ++sense) sums[sense] /= counts[sense];
+  Margin best{.sense = static_cast<std::size_t>(std::ranges::max_element(sums) - sums.begin())};
+  std::ranges::nth_element(sums, sums.begin() + 1, std::greater{});
+  best.value = sums[0] - sums[1];
   return best;
 }
 

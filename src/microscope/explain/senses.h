@@ -35,9 +35,9 @@ double most_apart_p(std::span<const SenseSeparation> depths);
 // The sense that a sentence outside the set lies nearest to.
 struct NearestSense {
   std::size_t sense = 0;
-  double margin = 0;  // mean cosine with its sentences less that with all others', sense by sense
-  double p = 1;       // share of shuffles with at least this margin, to whichever sense
-  double least = 0;   // the margin that it needs
+  double margin = 0;      // mean cosine with its sentences less that with the next sense's
+  double p = 1;           // share of shuffles with at least this margin, to whichever sense
+  double least = 0;       // the margin that it needs
   bool is_clear = false;  // p ≤ 0.05 and margin ≥ least
 };
 

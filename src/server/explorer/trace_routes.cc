@@ -195,7 +195,7 @@ GradientTarget gradient_target(const Request& request, const StoredTrace& trace)
   const auto add = [&](const std::string& name, double weight) {
     if (!request.parameter(name)) return;
     const auto token = static_cast<std::int32_t>(
-        bounded(request, name, 0, 0, trace.specification().vocabulary_size - 1));
+        bounded(request, name, 0, 0, trace.source.stack(PairSide::target).vocabulary_size - 1));
     target.logits.push_back({position_of(request, trace, -1), token, weight});
   };
   add("token", 1);

@@ -61,7 +61,8 @@ TEST(Senses, ThatLieApartAreBeyondWhatShufflesReach) {
     EXPECT_GT(found.same, found.shuffled_high);
     // Of N centred vectors, the mean cosine of a pair is about −1/(N − 1), whatever their senses.
     EXPECT_NEAR(found.shuffled_same, -1.0 / (6.0 * static_cast<double>(senses) - 1), 0.05);
-    EXPECT_DOUBLE_EQ(found.p, 1.0 / (1 + SenseVectors::shuffles));
+    // Of 12 sentences of two senses, one shuffle in 462 puts the same ones together.
+    EXPECT_LE(found.p, 0.01);
     EXPECT_TRUE(found.apart());
   }
 }

@@ -134,7 +134,7 @@ TEST_P(PairPatch, TheEstimateIsExactToFirstOrder) {
       model_.parameters().tensor({Role::token_embedding, Part::weight, -1, StackSite::encoder});
   const std::int32_t other = 17, token = request_.clean_source[3];
   for (std::int64_t c = 0; c < 32; ++c) {
-    table(other, c) = table(token, c) + 2e-3F * static_cast<float>(std::sin(c));
+    table(other, c) = table(token, c) + 1e-3F * static_cast<float>(std::sin(c));
   }
   for (const char* const site : sites) {
     for (const std::string& grid : patch_grid_names()) {
@@ -145,17 +145,16 @@ TEST_P(PairPatch, TheEstimateIsExactToFirstOrder) {
       const PatchResult estimated = patch_sweep(model_, request_);
       ASSERT_EQ(estimated.columns, exact.columns);
       const double change = std::abs(exact.clean - exact.corrupted);
-      ASSERT_GT(change, 1e-4);
-      double largest = 0;
-      for (std::size_t i = 0; i < exact.values.size(); ++i) {
-        const double effect = exact.values[i] - exact.corrupted;
-        largest = std::max(largest, std::abs(effect));
-        // 3e-6: the rounding of logits of about one in f32.
-        EXPECT_NEAR(estimated.values[i] - estimated.corrupted, effect, 0.03 * change + 6e-6)
-            << site << ' ' << grid << ' ' << i;
+      ASSERT_GT(change, 5e-5);
+      double largest = change;
+      for (const double value : exact.values) {
+        largest = std::max(largest, std::abs(value - exact.corrupted));
       }
-      if (grid == "resid_pre" && std::string(site) == "encoder") {
-        EXPECT_NEAR(largest, change, 0.1 * change);
+      for (std::size_t i = 0; i < exact.values.size(); ++i) {
+        // What is beyond first order is small beside the largest effect; 3e-6: the rounding of
+        // logits of about one in f32.
+        EXPECT_NEAR(estimated.values[i], exact.values[i], 0.03 * largest + 6e-6)
+            << site << ' ' << grid << ' ' << i;
       }
     }
   }
