@@ -29,9 +29,10 @@ def lens(model, text=None, top: int = 5, *, source=None, target=None) -> LensTab
     translator, the decoder's over the target."""
     read = model._read_one(text, source, target)
     look: Any = _heed.pair_logit_lens if model.is_translator else _heed.logit_lens
-    found = look(model._hooked, *read, top)
-    ids = sorted({int(token) for token in found[0].reshape(-1)})
-    return LensTable(*found, dict(zip(ids, model._pieces(_inputs.token_array(ids)))),
+    tokens, probabilities, entropies, divergences = look(model._hooked, *read, top)
+    ids = sorted({int(token) for token in tokens.reshape(-1)})
+    return LensTable(tokens, probabilities, entropies, divergences,
+                     dict(zip(ids, model._pieces(_inputs.token_array(ids)))),
                      model._pieces(read[-1]))
 
 
