@@ -43,13 +43,14 @@ bool becomes_true(std::chrono::milliseconds longest, Condition condition) {
   return true;
 }
 
-TEST(ThreadPool, BeginsWithTheCaller) {
+// A part alone is the caller's; with several, another thread may begin while the caller wakes it.
+TEST(ThreadPool, ComputesEveryPartAndOneAloneInTheCaller) {
   ThreadPool pool(4);
   for (int parts = 1; parts <= 4; ++parts) {
     std::vector<std::thread::id> threads(static_cast<std::size_t>(parts));
     run(pool, parts,
         [&](int part) { threads[static_cast<std::size_t>(part)] = std::this_thread::get_id(); });
-    EXPECT_EQ(threads[0], std::this_thread::get_id());
+    if (parts == 1) EXPECT_EQ(threads[0], std::this_thread::get_id());
     for (const std::thread::id thread : threads) EXPECT_NE(thread, std::thread::id());
   }
 }
