@@ -43,7 +43,7 @@ async function chooseHead(page, layer, head) {
 }
 
 async function rowOf(id, layer, head, position) {
-  return (await session.get(`/api/traces/${id}/attention/${layer}/${head}/rows/${position}?format=json`)).values.flat(Infinity);
+  return (await session.get(`/api/traces/${id}/attention/self/${layer}/${head}/rows/${position}?format=json`)).values.flat(Infinity);
 }
 
 test('tokens: a word of three tokens', async () => {

@@ -100,7 +100,7 @@ test('a first visit opens the tour with three doors, which are closed for good',
 
   const gpt3 = await session.open();
   await gpt3.getByRole('link', { name: 'Count them' }).click();
-  await gpt3.waitForFunction(() => location.hash.startsWith('#/count?config=gpt3') && /1,403 GPT-2s/.test(document.querySelector('main')?.textContent ?? ''));
+  await gpt3.waitForFunction(() => location.hash.startsWith('#/count') && location.hash.includes('config=gpt3') && /1,403 GPT-2s/.test(document.querySelector('main')?.textContent ?? ''));
   await gpt3.context().close();
 });
 
@@ -134,15 +134,16 @@ test('a term that is tapped is defined, in the words of the notation', async () 
   const term = page.getByRole('button', { name: 'vocabulary', exact: true });
   await term.focus();
   await page.keyboard.press('Enter');
-  assert.match(await definition.innerText(), /all tokens that a model knows/);
+  await definition.getByText('all tokens that a model knows').waitFor();
   const [frame, width] = [await definition.boundingBox(), 390];
   assert.ok(frame.x >= 0 && frame.x + frame.width <= width, JSON.stringify(frame));
   assert.deepEqual(await seriousFindings(page), []);
   await page.keyboard.press('Escape');
-  assert.equal((await definition.innerText()).trim(), '');
+  await page.waitForFunction(() => document.getElementById('term-definition').textContent.trim() === '');
   await term.click();
+  await definition.getByText('vocabulary').waitFor();
   await page.locator('article h2').click();
-  assert.equal((await definition.innerText()).trim(), '');
+  await page.waitForFunction(() => document.getElementById('term-definition').textContent.trim() === '');
   await page.context().close();
 });
 
@@ -217,7 +218,7 @@ test('a question is answered by what was measured, and counted once', async () =
   const [, layer, head, word] = /block (\d+), head (\d+), which word will “([^”]+)” look at/.exec(await ask.innerText());
   const { id, tokens } = await post('/api/traces', { text });
   const position = tokens.findLastIndex((token) => token.text.trim() === word);
-  const { values } = await session.get(`/api/traces/${id}/attention/${layer}/${head}/rows/${position}?format=json`);
+  const { values } = await session.get(`/api/traces/${id}/attention/self/${layer}/${head}/rows/${position}?format=json`);
   const row = values.flat(Infinity);
   const [most, second] = row.map((_, index) => index).sort((a, b) => row[b] - row[a]);
   assert.ok(row[most] >= 2 * row[second], 'a clear answer');
@@ -273,7 +274,7 @@ test('the worksheet is two pages, and its answers are this model’s numbers', a
   const page = await session.open(`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`);
   const answers = await page.locator('.answers').innerText();
   const { id, tokens } = await post('/api/traces', { text });
-  const { values } = await session.get(`/api/traces/${id}/attention/4/1/rows/7?format=json`);
+  const { values } = await session.get(`/api/traces/${id}/attention/self/4/1/rows/7?format=json`);
   const row = values.flat(Infinity);
   const most = row.indexOf(Math.max(...row));
   assert.ok(answers.includes(`1 a) ${tokens.length} b) ${tokens[7].id}`), answers);
