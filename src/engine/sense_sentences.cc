@@ -1,7 +1,6 @@
 #include "engine/sense_sentences.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <utility>
 
@@ -22,7 +21,8 @@ constexpr std::size_t scenes_of_sense = 6;    // ends of stories, of two to four
 constexpr std::size_t captions_of_sense = 2;  // "American shrew mole"
 constexpr std::size_t longest_scene = 200;    // bytes
 
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_letter(char c) { return is_capital(c) || (c >= 'a' && c <= 'z'); }
 
 std::size_t count_of_word(std::string_view text, std::string_view word) {
   std::size_t count = 0;
@@ -37,7 +37,7 @@ std::size_t count_of_word(std::string_view text, std::string_view word) {
 // Whether a sentence begins at `at`, after the end of another one.
 bool begins_sentence(std::string_view text, std::size_t at) {
   if (at < 2 || (text[at - 1] != ' ' && text[at - 1] != '\n')) return false;
-  if (text[at] != '"' && std::isupper(static_cast<unsigned char>(text[at])) == 0) return false;
+  if (text[at] != '"' && !is_capital(text[at])) return false;
   const char end = text[at - 2] == '"' && at > 2 ? text[at - 3] : text[at - 2];
   return end == '.' || end == '!' || end == '?';
 }
