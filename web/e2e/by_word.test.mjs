@@ -111,7 +111,7 @@ test('the map and the lists by words have the weights of the API', async () => {
 test('for a sentence of one’s own the edge is shown that the next word rests on, and cutting it does what is said', async () => {
   const page = await session.open('#/follow');
   await page.locator('.said .figure').first().waitFor();
-  const own = 'They crashed the car';
+  const own = 'We crashed the car';  // no example, whose head would be named
   const { id, tokens } = await makeTrace({ text: own });
   const { edge } = await session.get(`/api/traces/${id}/head?position=${tokens.length - 1}`);
   assert.ok(edge.decides, 'one edge decides in this sentence');
