@@ -15,7 +15,7 @@ after(() => rmSync(model, { recursive: true }));
 const session = useExplorer([], model);
 
 test('token ids are run, followed and continued; words are refused with a message', { skip: process.env.HEED_ADDRESS ? 'needs a server of its own' : false }, async () => {
-  const page = await session.open();
+  const page = await session.open('#/follow');
   const prompt = page.getByLabel('Prompt', { exact: true });
   await prompt.fill('43 539 #487, 501');
   await page.keyboard.press('Enter');
