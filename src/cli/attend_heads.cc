@@ -88,7 +88,7 @@ void print_lines(std::string_view paragraph, const Screen& screen) {
 }
 
 constexpr std::string_view pictures_legend =
-    "One picture per head; L0H1 is head 1 of layer 0. Rows are queries, columns are keys.";
+    "One picture per head; L0H1 is head 1 of block 0. Rows are queries, columns are keys.";
 
 std::string_view habits_legend(AttentionScope scope, const Layout& layout) {
   if (scope != AttentionScope::past) {

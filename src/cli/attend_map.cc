@@ -50,7 +50,7 @@ void print_pair_map(AttendedPair& pair, const PairHeadChoice& choice, MapUnit un
   const AttendedSite site = pair.site(choice.kind);
   print_pair_texts(pair, screen);
   print_map_heading(
-      fmt::format("{}, layer {}, head {}", site_title(choice.kind), choice.layer, choice.head),
+      fmt::format("{}, block {}, head {}", site_title(choice.kind), choice.layer, choice.head),
       site.habit(weights, choice.layer), site.scope, unit, screen);
   if (unit == MapUnit::words) {
     weights = by_words(weights, pair.query_words(choice.kind), pair.key_words(choice.kind),

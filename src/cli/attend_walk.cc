@@ -119,7 +119,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
   const Ink& ink = screen.ink;
   const std::string here = text.label(walk.position, 16);
   print("\n" +
-        ink.title(fmt::format("“{}” in layer {}, head {}", word.text, walk.layer, walk.head)) +
+        ink.title(fmt::format("“{}” in block {}, head {}", word.text, walk.layer, walk.head)) +
         ink.quiet("  (counted from 0)\n"));
   if (word.end - word.begin > 1) {
     const char* const why = text.is_causal()

@@ -16,8 +16,8 @@ constexpr int widest_word = 18;
 constexpr int heads_per_line = 4;
 
 std::string heads_text(const PairWordChoice& choice, std::int64_t layer, std::int64_t heads) {
-  return choice.head ? fmt::format("layer {}, head {}", layer, *choice.head)
-                     : fmt::format("layer {}, mean of {} heads", layer, heads);
+  return choice.head ? fmt::format("block {}, head {}", layer, *choice.head)
+                     : fmt::format("block {}, mean of {} heads", layer, heads);
 }
 
 // Words with their weights as bars, in the order of the text.

@@ -291,7 +291,7 @@ void add_attend_command(Command app) {
   auto options = std::make_shared<AttendOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);
-  command->add_option("--layer", options->layer, "Choose the layer of --head, from 0")
+  command->add_option("--layer", options->layer, "Choose the block of --head, from 0")
       ->type_name("L");
   command->add_option("--head", options->head, "Show one head of --layer as a map, from 0")
       ->type_name("H");

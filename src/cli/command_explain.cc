@@ -305,7 +305,7 @@ void write_neuron(const ExplainOptions& options, const LoadedModel& model,
   }
   const std::int64_t count = std::ssize(activations);
   write_result(options.out,
-               {.text = {.title = fmt::format("Contexts of neuron {} of layer {}", memory.id.neuron,
+               {.text = {.title = fmt::format("Contexts of neuron {} of block {}", memory.id.neuron,
                                               memory.id.layer),
                          .caption = fmt::format("Model {}. mlp.hook_post where it is largest; "
                                                 "above zero at {} of the tokens.",

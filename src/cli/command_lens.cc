@@ -267,7 +267,7 @@ std::string ExplainedText::changes_line(const Ink& ink) const {
 
 void add_lens_command(Command app) {
   Command command =
-      add_command(app, "lens", "Show each layer's prediction, or the parts of a logit");
+      add_command(app, "lens", "Show each block's prediction, or the parts of a logit");
   auto options = std::make_shared<LensCommandOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
@@ -275,7 +275,7 @@ void add_lens_command(Command app) {
   add_target_options(*command, options->pair);
   command
       ->add_option("--token", options->token,
-                   "Follow a token's probability and rank through the layers")
+                   "Follow a token's probability and rank through the blocks")
       ->type_name("TOKEN");
   command->add_flag("--no-norm", options->without_norm, "Skip the final norm in the lens");
   command->add_option("--attribute", options->attribute, "Show what adds to this token's logit")

@@ -172,8 +172,8 @@ void params(const ParamsOptions& options) {
   const ParameterCount count = count_parameters(architecture);
   const std::string layers =
       architecture.is_encoder_decoder()
-          ? fmt::format("{} + {} layers", architecture.encoder().layers, config.layers)
-          : fmt::format("{} layers", config.layers);
+          ? fmt::format("{} + {} blocks", architecture.encoder().layers, config.layers)
+          : fmt::format("{} blocks", config.layers);
   print(
       "\n" + ink.title(fit(options.model, 30)) +
       ink.quiet(fmt::format("  {}, {} of {}, width {}\n\n", layers, counted(config.heads(), "head"),

@@ -157,7 +157,7 @@ std::vector<std::string> row_names(const PatchResult& result,
   for (std::int64_t row = 0; row < result.rows; ++row) {
     names.push_back(patch_grid_kind(result.grid).is_edge()
                         ? fmt::format("{} {}", row, tokens[static_cast<std::size_t>(row)])
-                        : fmt::format("layer {}", row));
+                        : fmt::format("block {}", row));
   }
   return names;
 }

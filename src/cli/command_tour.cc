@@ -81,7 +81,7 @@ class Tour {
   void introduce() const {
     const StackSpecification& config = text_.model.gpt.specification();
     print("\n" + ink().title("heed") +
-          ink().quiet(fmt::format("  model {}: {} parameters, {} layers of {} heads\n",
+          ink().quiet(fmt::format("  model {}: {} parameters, {} blocks of {} heads\n",
                                   fit(text_.model.name, 24),
                                   short_count(static_cast<double>(count_parameters(config).total)),
                                   config.layers, config.heads())));

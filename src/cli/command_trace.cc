@@ -234,7 +234,7 @@ void add_trace_command(Command app) {
                   "Export these points: names, globs or short names; see below")
       ->required()
       ->type_name("NAME,…");
-  add_list_option(*command, "--layers", options->layers, "Export these layers, such as 0-3,7 [all]")
+  add_list_option(*command, "--layers", options->layers, "Export these blocks, such as 0-3,7 [all]")
       ->type_name("L,…");
   add_list_option(*command, "--heads", options->heads, "Export these heads, such as 0-3,7 [all]")
       ->type_name("H,…");

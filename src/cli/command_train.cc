@@ -68,7 +68,7 @@ std::string described(const RunDescription& run) {
                         grouped(run.validation_pairs));
   }
   return fmt::format(
-      "{} parameters, {} layers × {}, {}{} tokens of text ({} for validation), vocabulary {}",
+      "{} parameters, {} blocks × {}, {}{} tokens of text ({} for validation), vocabulary {}",
       grouped(run.parameters), layers, counted(model.heads(), "head"), pairs,
       grouped(run.training_tokens + run.validation_tokens), grouped(run.validation_tokens),
       grouped(run.vocabulary_size));

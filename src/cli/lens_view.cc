@@ -62,8 +62,8 @@ void print_panel(const LensText& text, const LensRequest& request, const LogitLe
 }
 
 std::string title(const LensText& text, const LensRequest& request) {
-  return request.token ? "Probability of “" + visible(text.bytes_of(*request.token)) + "” by layer"
-                       : std::string("Next token by layer");
+  return request.token ? "Probability of “" + visible(text.bytes_of(*request.token)) + "” by block"
+                       : std::string("Next token by block");
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ void write_lens(const std::string& path, const LensText& text, const LensRequest
   const View<const std::int32_t> tokens(text.tokens.data(), {positions});
   Result result{.text = {.title = title(text, request),
                          .caption = text.caption +
-                                    " Rows: hook_resid_pre of each layer, then the stream "
+                                    " Rows: hook_resid_pre of each block, then the stream "
                                     "after the last, through the final norm and the unembedding."},
                 .arrays = {{"tokens", tokens},
                            {"probability", std::as_const(probability).view()},

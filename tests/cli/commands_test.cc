@@ -289,7 +289,7 @@ TEST(Params, CountsAsDocumented) {
   EXPECT_EQ(json_of("params --json")["configs"].is_array(), true);
   // What heed trains has names too. Its vocabulary of 8,000 has 128 channels, tied.
   EXPECT_GT(json_of("params multi30k-en-de --json")["total"], 8000 * 128);
-  EXPECT_THAT(run_heed("params translator").out, HasSubstr("2 + 2 layers"));
+  EXPECT_THAT(run_heed("params translator").out, HasSubstr("2 + 2 blocks"));
   EXPECT_THAT(run_heed("params nothing").err, HasSubstr("shakespeare-masked, gpt2"));
   const std::string directory = testing::model_directory().string();
   EXPECT_EQ(json_of("params --json " + directory), [&] {

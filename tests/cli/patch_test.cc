@@ -34,7 +34,7 @@ TEST(PatchCommand, PrintsAGridAndWritesIt) {
   // The same first token: nothing to put back. All of the stream that differs: all comes back.
   EXPECT_NEAR(grid["recovered"][0][0].get<double>(), 0, 1e-4);
   EXPECT_NEAR(grid["recovered"][0][1].get<double>(), 1, 1e-4);
-  EXPECT_THAT(run_heed(call).out, HasSubstr("layer 1"));
+  EXPECT_THAT(run_heed(call).out, HasSubstr("block 1"));
 }
 
 TEST(PatchCommand, EstimatesAndDraws) {
