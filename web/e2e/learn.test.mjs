@@ -18,6 +18,9 @@ test('the tour is navigated by keyboard from the first to the last chapter', asy
     await page.keyboard.press('Enter');
     await page.waitForFunction((id) => location.hash.includes(`chapter=${id}`), chapters[index + 1]);
   }
+  await page.locator('article .turn button.primary').focus();
+  await page.keyboard.press('Enter');
+  await page.getByTestId('summary').locator('li').nth(8).waitFor();
   await page.getByRole('button', { name: /Now follow a word/ }).focus();
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: /Follow one word/ }).waitFor();
@@ -47,27 +50,238 @@ test('an element of a matrix shows its computation by keyboard', async () => {
   await page.context().close();
 });
 
-test('a chapter shows its example, but keeps a text that the user typed', async () => {
+test('the sentence stays across chapters, the reader’s own or an example', async () => {
   const { examples } = await session.get('/api/model');
-  const page = await session.open('#/learn');
-  const texts = new Set();
-  for (let index = 1; index < chapters.length; ++index) {
+  const page = await session.open('#/learn?chapter=tokens');
+  const textNow = () => new URLSearchParams(page.url().split('?')[1]).get('text');
+  const next = async (index) => {
     await page.locator('nav li button').nth(index).click();
     await page.waitForFunction((id) => location.hash.includes(`chapter=${id}`), chapters[index]);
-    const view = new URLSearchParams(page.url().split('?')[1]);
-    const example = examples.find(({ text }) => text === view.get('text'));
-    assert.ok(example, chapters[index]);
-    assert.deepEqual([Number(view.get('layer') ?? 0), Number(view.get('head') ?? 0)], [example.layer, example.head], chapters[index]);
-    texts.add(example.id);
+  };
+  const prompt = page.getByLabel('Prompt', { exact: true });
+  await prompt.fill('The fox slept');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('fox'));
+  for (let index = 1; index < chapters.length; ++index) {
+    await next(index);
+    assert.equal(textNow(), 'The fox slept', chapters[index]);
+    if (chapters[index] !== 'two-texts') assert.equal(await prompt.inputValue(), 'The fox slept');
   }
-  for (const id of ['mole-animal', 'adjectives', 'mystery']) assert.ok(texts.has(id), id);
+  // A chapter offers a sentence that shows it well, which then stays as well.
+  await next(2);
+  await page.getByRole('button', { name: 'Use a sentence that shows it well' }).click();
+  const offered = examples.find(({ id }) => id === 'mole-animal').text;
+  await page.waitForFunction((text) => new URLSearchParams(location.hash.split('?')[1]).get('text') === text, offered);
+  await next(3);
+  assert.equal(textNow(), offered);
+  await page.context().close();
+});
+
+test('a first visit opens the tour with three doors, which are closed for good', async () => {
+  const page = await session.open();
+  const start = page.getByRole('region', { name: 'Look inside a language model' });
+  assert.equal(new URL(page.url()).hash.split('?')[0], '#/learn');
+  assert.deepEqual(await start.getByRole('heading', { level: 3 }).allInnerTexts(), ['Nine short steps', 'Your own sentence', 'GPT-3 in numbers']);
+  await start.getByRole('button', { name: 'Begin with step 1' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('chapter=tokens'));
+  await start.waitFor({ state: 'detached' });
+  await page.goto(session.address);
+  await page.locator('article h2').first().waitFor();
+  assert.equal(await start.count(), 0);
   await page.context().close();
 
-  const own = await session.open(`#/learn?text=${encodeURIComponent('The fox slept')}`);
-  await own.locator('nav li button').nth(2).click();
-  await own.waitForFunction(() => location.hash.includes('chapter=head'));
-  assert.match(own.url(), /text=The\+fox\+slept/);
+  const own = await session.open();
+  await own.getByLabel('Your sentence').fill('The fox saw the');
+  await own.keyboard.press('Enter');
+  await own.getByRole('heading', { level: 1, name: /Follow one word/ }).waitFor();
+  assert.equal(await own.getByLabel('Prompt', { exact: true }).inputValue(), 'The fox saw the');
   await own.context().close();
+
+  const gpt3 = await session.open();
+  await gpt3.getByRole('link', { name: 'Count them' }).click();
+  await gpt3.waitForFunction(() => location.hash.startsWith('#/count') && location.hash.includes('config=gpt3') && /1,403 GPT-2s/.test(document.querySelector('main')?.textContent ?? ''));
+  await gpt3.context().close();
+});
+
+test('the tour works where the browser stores nothing', async () => {
+  const page = await session.open();
+  await page.addInitScript(() => Object.defineProperty(globalThis, 'localStorage', { get: () => { throw new DOMException('denied', 'SecurityError'); } }));
+  await page.reload();
+  await page.getByRole('button', { name: 'Close this card' }).click();
+  await page.getByRole('region', { name: 'Look inside a language model' }).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Use dark theme' }).click();
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('a lesson hides the other modes, in every link of it', async () => {
+  const page = await session.open('#/learn?chapter=head&lesson=1');
+  const tabs = page.getByRole('navigation', { name: 'Modes' }).getByRole('link');
+  assert.deepEqual(await tabs.allInnerTexts(), ['Learn']);
+  await page.locator('article .turn button.primary').click();
+  await page.waitForFunction(() => location.hash.includes('chapter=mask'));
+  assert.match(page.url(), /lesson=1/);
+  for (let index = chapters.indexOf('mask'); index < chapters.length; ++index) await page.locator('article .turn button.primary').click();
+  await page.getByTestId('summary').waitFor();
+  assert.equal(await page.getByRole('button', { name: /Now follow a word/ }).count(), 0);
+  await page.context().close();
+});
+
+test('a term that is tapped is defined, in the words of the notation', async () => {
+  const page = await session.open('#/learn?chapter=tokens', { width: 390 });
+  const definition = page.locator('#term-definition');
+  const term = page.getByRole('button', { name: 'vocabulary', exact: true });
+  await term.focus();
+  await page.keyboard.press('Enter');
+  await definition.getByText('all tokens that a model knows').waitFor();
+  const [frame, width] = [await definition.boundingBox(), 390];
+  assert.ok(frame.x >= 0 && frame.x + frame.width <= width, JSON.stringify(frame));
+  assert.deepEqual(await seriousFindings(page), []);
+  await page.keyboard.press('Escape');
+  await page.waitForFunction(() => document.getElementById('term-definition').textContent.trim() === '');
+  await term.click();
+  await definition.getByText('vocabulary').waitFor();
+  await page.locator('article h2').click();
+  await page.waitForFunction(() => document.getElementById('term-definition').textContent.trim() === '');
+  await page.context().close();
+});
+
+test('every paragraph that points at the picture lights a part of it', async () => {
+  for (const chapter of chapters.slice(0, -1)) {
+    const page = await session.open(`#/learn?chapter=${chapter}`);
+    await page.locator('.live > *').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    const points = page.getByRole('button', { name: 'Show this in the picture' });
+    const count = await points.count();
+    assert.ok(count > 0, chapter);
+    for (let index = 0; index < count; ++index) {
+      await points.nth(index).focus();
+      await page.keyboard.press('Enter');
+      await page.locator('.pointed-at').first().waitFor({ timeout: 5000 }).catch(() => assert.fail(`${chapter}: paragraph ${index} points at nothing`));
+      await page.keyboard.press('Enter');
+      await page.locator('.pointed-at').first().waitFor({ state: 'detached' });
+    }
+    await page.context().close();
+  }
+});
+
+test('positions: without them the first block is blind to the order, and later blocks are not', async () => {
+  const text = 'Late one evening, a fluffy blue hare';
+  const page = await session.open(`#/learn?chapter=embeddings&text=${encodeURIComponent(text)}`);
+  await page.locator('section[data-shows=order]').scrollIntoViewIfNeeded();
+  const rows = page.getByTestId('order').locator('tbody tr');
+  await rows.nth(1).waitFor();
+  const { tokens } = await post('/api/traces', { text });
+  const ids = tokens.map(({ id }) => id);
+  const other = [...ids];
+  [other[5], other[6]] = [other[6], other[5]]; // “fluffy” and “blue”
+  const length = (vector) => Math.hypot(...vector);
+  for (const [row, interventions] of [[], [{ kind: 'ablate', point: 'hook_pos_embed' }]].entries()) {
+    const made = await Promise.all([ids, other].map((list) => post('/api/traces', { tokens: list, interventions })));
+    const measure = async (point) => {
+      const [one, two] = await Promise.all(made.map(async ({ id }) => (await session.get(`/api/traces/${id}/arrays/${point}?positions=7&format=json`)).values.flat(Infinity)));
+      return length(one.map((number, index) => number - two[index])) / length(one);
+    };
+    const [first, last] = [await measure('blocks.0.hook_attn_out'), await measure('blocks.5.hook_resid_post')];
+    const cells = await rows.nth(row).locator('td').allInnerTexts();
+    if (row === 1) {
+      assert.ok(first < 1e-4, `${first}: rounding of f32 sums`);
+      assert.equal(cells[0].replace('\u00a0', ' '), '0 %');
+    } else assertShows(cells[0], first, 'attention of block 0');
+    assert.ok(last > 0.01, `${last}: the mask tells the order`);
+    assertShows(cells[1], last, 'all blocks');
+  }
+  await page.context().close();
+});
+
+test('the growth of the work is that of this model', async () => {
+  const { dimensions } = await session.get('/api/model');
+  const page = await session.open(`#/learn?chapter=mask&text=${encodeURIComponent('The fox waited in the forest')}`);
+  await page.locator('section[data-shows=growth]').scrollIntoViewIfNeeded();
+  const own = page.getByTestId('growth').locator('tr.own');
+  await own.waitFor();
+  const count = 6;
+  const products = (positions) => (dimensions.layers * dimensions.heads * positions * (positions + 1)) / 2;
+  assertShows(await own.locator('td').first().innerText(), products(count), 'products');
+  const said = await page.locator('section[data-shows=growth] .lead strong').innerText();
+  assertShows(said, products(2 * count) / products(count), 'twice as many words');
+  await page.context().close();
+});
+
+test('a question is answered by what was measured, and counted once', async () => {
+  const text = 'Late one evening, a fluffy blue hare';
+  const page = await session.open(`#/learn?chapter=head&text=${encodeURIComponent(text)}&layer=4&head=1`);
+  const ask = page.getByRole('region', { name: 'Predict, then see' });
+  const choices = ask.getByRole('group', { name: 'Answers' }).getByRole('button');
+  await choices.first().waitFor();
+  const [, layer, head, word] = /block (\d+), head (\d+), which word will “([^”]+)” look at/.exec(await ask.innerText());
+  const { id, tokens } = await post('/api/traces', { text });
+  const position = tokens.findLastIndex((token) => token.text.trim() === word);
+  const { values } = await session.get(`/api/traces/${id}/attention/self/${layer}/${head}/rows/${position}?format=json`);
+  const row = values.flat(Infinity);
+  const [most, second] = row.map((_, index) => index).sort((a, b) => row[b] - row[a]);
+  assert.ok(row[most] >= 2 * row[second], 'a clear answer');
+  const names = await choices.allInnerTexts();
+  const wrong = names.findIndex((name) => !name.includes(`“${tokens[most].text.trim()}”`));
+  await choices.nth(wrong).focus();
+  await page.keyboard.press('Enter');
+  const because = page.getByTestId('because');
+  await because.waitFor();
+  assert.match(await because.innerText(), new RegExp(`It is “${tokens[most].text.trim()}”`));
+  assertShows(/“[^”]+” ([\d.]+\s%) of its weight/.exec(await because.innerText())[1], row[most], 'the largest weight');
+  assert.match(await page.getByTestId('tally').innerText(), /Predicted right: 0 of 1/);
+  // Another answer counts no more; another chapter does.
+  await choices.nth(names.findIndex((name) => name.includes(`“${tokens[most].text.trim()}”`))).focus();
+  await page.keyboard.press('Enter');
+  assert.match(await page.getByTestId('tally').innerText(), /0 of 1/);
+  await page.locator('article .turn button.primary').click();
+  await page.getByRole('button', { name: 'None', exact: true }).click();
+  await page.waitForFunction(() => /Predicted right: 1 of 2/.test(document.querySelector('[data-testid=tally]')?.textContent ?? ''));
+  await page.reload();
+  await page.waitForFunction(() => /Predicted right: 1 of 2/.test(document.querySelector('[data-testid=tally]')?.textContent ?? ''));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('every chapter asks a question on the opening sentence', async () => {
+  const translator = await translatorOf(session);
+  for (const chapter of chapters.filter((one) => one !== 'two-texts' || translator)) {
+    const page = await session.open(`#/learn?chapter=${chapter}`);
+    const choices = page.getByRole('group', { name: 'Answers' }).getByRole('button');
+    await choices.first().waitFor().catch(() => assert.fail(`${chapter}: no question`));
+    assert.ok((await choices.count()) >= 2, chapter);
+    await choices.first().click();
+    assert.equal(await page.locator('.choices .right').count(), 1, chapter);
+    assert.match(await page.getByTestId('because').innerText(), /\d|none/, chapter);
+    await page.context().close();
+  }
+});
+
+test('the worksheet is two pages, and its answers are this model’s numbers', async () => {
+  const text = 'Late one evening, a fluffy blue hare';
+  for (const link of [`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`, '#/learn?worksheet=1']) {
+    const page = await session.open(link, { dark: link.endsWith('=1') });
+    await page.getByTestId('worksheet').waitFor();
+    await page.waitForLoadState('networkidle');
+    const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
+    assert.equal((pdf.match(/\/Type\s*\/Page\b(?!s)/g) ?? []).length, 2, link);
+    // Nothing is cut off at the end of a page.
+    await page.emulateMedia({ media: 'print' });
+    const cut = await page.locator('.sheet').evaluateAll((sheets) => sheets.map((sheet) => sheet.scrollHeight - sheet.clientHeight));
+    assert.ok(cut.every((height) => height <= 1), String(cut));
+    await page.context().close();
+  }
+  const page = await session.open(`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`);
+  const answers = await page.locator('.answers').innerText();
+  const { id, tokens } = await post('/api/traces', { text });
+  const { values } = await session.get(`/api/traces/${id}/attention/self/4/1/rows/7?format=json`);
+  const row = values.flat(Infinity);
+  const most = row.indexOf(Math.max(...row));
+  assert.ok(answers.includes(`1 a) ${tokens.length} b) ${tokens[7].id}`), answers);
+  assertShows(new RegExp(`${tokens[most].text.trim()} ([\\d.]+\\s%)`).exec(answers)[1], row[most], 'the largest weight');
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
 });
 
 test('the surprise at each token equals that of the API', async () => {
@@ -206,8 +420,8 @@ test('a word of the target is chosen by keyboard, and the sentence says what is 
 });
 
 test('no serious findings or overflow in any chapter', async () => {
-  for (const chapter of chapters) {
-    await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
+  for (const chapter of [...chapters, 'summary']) {
+    await Promise.all([[390, true], [390, false], [1280, true], [1280, false]].map(async ([width, dark]) => {
       const page = await session.open(`#/learn?chapter=${chapter}`, { width, dark });
       await page.locator('.live > *').first().waitFor();
       await page.waitForLoadState('networkidle');

@@ -8,7 +8,7 @@ import { overflowsSideways, picture, seriousFindings, useExplorer } from './harn
 
 const built = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../built');
 const session = useExplorer();
-const modes = ['follow', 'whole-model', 'compare', 'change', 'generate', 'translate', 'watch-it-learn', 'count', 'learn'];
+const modes = ['learn', 'follow', 'whole-model', 'compare', 'change', 'generate', 'translate', 'watch-it-learn', 'count'];
 
 test('every mode opens from its link, without errors, serious findings or sideways scrolling', async () => {
   for (const mode of modes) {
@@ -34,6 +34,28 @@ test('the navigation is reached and used by keyboard', async () => {
     await page.waitForFunction((mode) => document.querySelector('nav [aria-current="page"]')?.hash.startsWith(`#/${mode}`), modes[index]);
     assert.equal(new URL(page.url()).hash.split('?')[0], `#/${modes[index]}`);
   }
+  await page.context().close();
+});
+
+test('on a phone the tabs show that there are more, at the ends that hide some', async () => {
+  const page = await session.open('#/learn?chapter=tokens', { width: 390 });
+  const nav = page.getByRole('navigation', { name: 'Modes' });
+  const arrows = () => nav.evaluate((row) => ['::before', '::after'].map((end) => getComputedStyle(row, end).visibility));
+  await page.waitForFunction(() => document.querySelector('header nav').dataset.more === 'end');
+  assert.deepEqual(await arrows(), ['hidden', 'visible']);
+  await nav.getByRole('link').last().focus();
+  await page.waitForFunction(() => document.querySelector('header nav').dataset.more === 'start');
+  assert.deepEqual(await arrows(), ['visible', 'hidden']);
+  assert.equal(await page.locator('nav[aria-label=Chapters] ol').getAttribute('data-more'), 'end');
+  await page.context().close();
+  const wide = await session.open('#/learn?chapter=tokens');
+  assert.equal(await wide.getByRole('navigation', { name: 'Modes' }).getAttribute('data-more'), '');
+  await wide.context().close();
+});
+
+test('a link of before keeps its mode', async () => {
+  const page = await session.open(`#/?text=${encodeURIComponent('The fox slept')}`);
+  await page.getByRole('heading', { level: 1, name: /Follow one word/ }).waitFor();
   await page.context().close();
 });
 

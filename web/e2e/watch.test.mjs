@@ -123,6 +123,7 @@ test('the slider moves between checkpoints by keyboard and shows the attention o
   const { heads } = await session.get(`/api/traces/${id}/heads`);
   const previous = heads.find(({ layer, head }) => layer === 1 && head === 0).previous;
   const chart = page.getByRole('region', { name: 'Heads over steps' });
+  await chart.getByLabel('Statistic').selectOption('previous');
   await chart.getByText('As a table').click();
   const column = (await chart.locator('thead th').allTextContents()).indexOf('L1H0');
   assertShows(await chart.locator('tbody tr').first().locator('th, td').nth(column).textContent(), previous, 'previous token at step 10');

@@ -24,7 +24,7 @@ export function preload(module: string): Plugin {
     transformIndexHtml: {
       order: 'post',
       handler(html, { bundle = {} }) {
-        const opening = Object.values(bundle).find((file) => file.type === 'chunk' && file.facadeModuleId?.endsWith(module));
+        const opening = Object.values(bundle).find((file) => file.type === 'chunk' && file.moduleIds.some((id) => id.endsWith(module)));
         if (!opening) throw new Error(`no chunk for ${module}`);
         const link = (attributes: Record<string, string | boolean>): HtmlTagDescriptor => ({ tag: 'link', attrs: { ...attributes, crossorigin: true }, injectTo: 'head' });
         const tags: HtmlTagDescriptor[] = [];

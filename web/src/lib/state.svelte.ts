@@ -4,6 +4,7 @@ import { flushSync } from 'svelte';
 import { api, ApiError } from './api';
 import { gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
+import { recall, remember } from './remembered';
 import { defaultsOf, differing, unmodifiedOf } from './sampling';
 import type { ServedTranslator } from './pair_types';
 import type { Architecture, Example, ModelCard, NumberArray, Sampling, SamplingOption, TraceMeta } from './types';
@@ -66,7 +67,7 @@ class Page {
     addEventListener('hashchange', () => this.#follow());
     const darkness = matchMedia('(prefers-color-scheme: dark)');
     const paper = matchMedia('print');
-    const setDark = () => this.#show(!paper.matches && (localStorage.getItem('heed-theme') ?? (darkness.matches ? 'dark' : 'light')) === 'dark');
+    const setDark = () => this.#show(!paper.matches && (recall('heed-theme') ?? (darkness.matches ? 'dark' : 'light')) === 'dark');
     darkness.addEventListener('change', setDark);
     // Pictures are redrawn in light colours for printing.
     paper.addEventListener('change', () => flushSync(setDark));
@@ -97,7 +98,7 @@ class Page {
 
   toggleTheme(): void {
     this.#show(!this.dark);
-    localStorage.setItem('heed-theme', this.dark ? 'dark' : 'light');
+    remember('heed-theme', this.dark ? 'dark' : 'light');
   }
 
   /** Call in an effect: keeps the URL in step with the view. */

@@ -59,3 +59,14 @@ export async function attentionRows(trace: TraceMeta, position: number, signal?:
 export function movedByHead(before: Float32Array[][], after: Float32Array[][]): Float32Array {
   return Float32Array.from(before.flatMap((heads, layer) => heads.map((row, head) => movedWeight(row, after[layer][head]))));
 }
+
+/** Attention that moved less than this is shown as unchanged. */
+export const leastMoved = 0.01;
+
+/** The given head, or the one whose attention moved most where its own hardly moved and another's did. */
+export function tellingHead(moved: ArrayLike<number>, { layer, head, heads }: { layer: number; head: number; heads: number }): { layer: number; head: number } {
+  const given = moved[layer * heads + head] ?? 0;
+  const most = Array.from(moved).reduce((best, share, index, all) => (share > all[best] ? index : best), 0);
+  if (given >= leastMoved || moved[most] < leastMoved) return { layer, head };
+  return { layer: Math.floor(most / heads), head: most % heads };
+}

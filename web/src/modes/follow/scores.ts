@@ -45,6 +45,23 @@ export function softmax(scores: number[]): number[] {
   return powers.map((power) => power / sum);
 }
 
+/** The position whose query would give most of its attention to later words without the mask, of those in [from, to). */
+export function mostAhead(head: QueriesAndKeys, from: number, to: number): number {
+  const ahead = (query: number) => softmax(scoreRow(head, query)).slice(query + 1).reduce((sum, share) => sum + share, 0);
+  return Array.from({ length: to - from }, (_, index) => from + index).reduce((best, query) => (ahead(query) > ahead(best) ? query : best), from);
+}
+
+/** How much larger the largest weight of a query is where its dot products are not divided by √D. */
+export function sharpening(head: QueriesAndKeys, query: number): number {
+  const largest = (divisor: number) => Math.max(...softmax(masked(scoreRow(head, query, divisor), query, head.window)));
+  return largest(1) - largest(Math.sqrt(head.size));
+}
+
+/** The query at which the division matters most, of the first `most`. */
+export function sharpest(head: QueriesAndKeys, most: number): { position: number; gain: number } {
+  return Array.from({ length: Math.min(most, head.positions) }, (_, position) => ({ position, gain: sharpening(head, position) })).reduce((best, one) => (one.gain > best.gain ? one : best));
+}
+
 /** In nats: 0 where one has all, log n where n are equal. */
 export function entropy(shares: number[]): number {
   return shares.reduce((sum, share) => (share > 0 ? sum - share * Math.log(share) : sum), 0);

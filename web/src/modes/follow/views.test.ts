@@ -7,7 +7,7 @@ import { lengthDerivation, lengthOf } from './heads';
 import { nearest, tableOf } from './nearest';
 import { toggled } from './open';
 import { inputOf, largest, productsOf, weightsOf } from './projection';
-import { entropy, masked, product, scoreDerivation, scoreRow, shareDerivation, softmax, windowAround, type QueriesAndKeys } from './scores';
+import { entropy, masked, mostAhead, product, scoreDerivation, scoreRow, shareDerivation, sharpening, sharpest, softmax, windowAround, type QueriesAndKeys } from './scores';
 import { valueCounts } from './value_factors';
 
 /** The derivation of x · W[:, column] + bias, its terms in the order of their size. */
@@ -148,4 +148,22 @@ it('the open views are kept in the link', () => {
   expect(toggled('a b', 'b', true)).toBe('a b');
   expect(toggled('a b', 'a', false)).toBe('b');
   expect(toggled('a', 'a', false)).toBe('');
+});
+
+describe('the words that show something', () => {
+  // (T, D) = (3, 2): the second word's query is large and points to the third word's key, which the mask hides.
+  const head: QueriesAndKeys = { positions: 3, size: 2, window: 0, q: Float32Array.from([0, 0, 3, 0, 1, 0.5]), k: Float32Array.from([0, 1, 0.5, 0, 2, 0]) };
+
+  it('are those from which the mask hides most', () => {
+    expect(mostAhead(head, 0, 3)).toBe(1);
+    expect(mostAhead(head, 2, 3)).toBe(2);
+  });
+
+  it('are those whose softmax the division by √D changes most', () => {
+    expect(sharpening(head, 0)).toBe(0); // one word alone has all the weight
+    const gains = [0, 1, 2].map((query) => sharpening(head, query));
+    expect(sharpest(head, 48)).toEqual({ position: gains.indexOf(Math.max(...gains)), gain: Math.max(...gains) });
+    expect(sharpest(head, 48).gain).toBeGreaterThan(0.05);
+    expect(sharpest(head, 1).position).toBe(0);
+  });
 });

@@ -5,3 +5,15 @@ export function surprise(logit: number, known: { logit: number; probability: num
   const normaliser = known.logit - Math.log(known.probability);
   return normaliser - logit;
 }
+
+export interface Surprised {
+  position: number;
+  before: string;
+  next: string;
+  nats: number;
+}
+
+/** The loss: the average surprise. */
+export function averageOf(surprises: Surprised[]): number {
+  return surprises.reduce((sum, { nats }) => sum + nats, 0) / Math.max(1, surprises.length);
+}

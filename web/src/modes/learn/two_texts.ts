@@ -21,19 +21,18 @@ export function twoTexts(translator: TranslatorCard | null | undefined): Chapter
     title: 'Two texts: encoder, decoder and cross-attention',
     plain: [
       'A model can also read one text and write another, as in translation. The transformer of 2017 (Vaswani et al.) was made for that. It has two stacks of six blocks: an *encoder* reads the source, a *decoder* writes the target.',
-      'The *encoder* has no mask. The whole source is known from the start, so each of its words may attend to all others, before and after it: a later word changes the vectors of earlier ones too.',
+      'The *encoder* has no *mask*. The whole source is known from the start, so each of its words may attend to all others, before and after it: a later word changes the vectors of earlier ones too.',
       'The *decoder* works like the model of the other chapters: each word attends to itself and to those before it, and the last vector predicts the next word. Between attention and feed-forward, every block of it has *cross-attention*. Its queries come from the target, its keys and values from the encoder’s result. It needs no mask, for nothing of the source is still to be written.',
       'The source stays the same while the target is written. So the encoder runs once, and the keys and values of cross-attention are computed once; each new word brings only new queries to them.',
       'In the original, what a part computes is added and the sum is normalised: *add & norm* (post-norm). GPT-2 and most models since normalise what a part reads, and add its output as it is (pre-norm).',
       ...shownTranslator(translator),
-    ],
+    ].map((text) => ({ text })),
     formula: [
       { latex: '\\begin{aligned} Q &= Y W_Q,\\quad K = M W_K,\\quad V = M W_V\\\\ Z &= \\operatorname{softmax}\\!\\Big(\\frac{Q K^{\\top}}{\\sqrt{D}}\\Big)\\,V \\end{aligned}', says: 'cross-attention: Y is the stream of the target, M the encoder’s result; a row for each word of the target, a column for each of the source' },
       { latex: 'p(y_{t+1}\\mid y_1\\dots y_t;\\;x_1\\dots x_S)', says: 'the next word, given the target so far and the whole source' },
       { latex: '\\begin{aligned} \\text{post-norm:}\\quad x &\\leftarrow \\operatorname{norm}\\big(x+f(x)\\big)\\\\ \\text{pre-norm:}\\quad x &\\leftarrow x+f\\big(\\operatorname{norm}(x)\\big) \\end{aligned}', says: 'f is attention, cross-attention or feed-forward' },
     ],
     exact: 'The base model of 2017 has 512 channels, 8 heads of 64 and 2,048 neurons with ReLU in each block, fixed sines and cosines for positions, and one table for the embeddings of both texts and the output; the big one has 1,024 channels, 16 heads and 4,096 neurons. BERT is an encoder alone, trained to fill in masked words; GPT is a decoder alone. Post-norm puts a norm on the residual path after every part, and training then usually needs a slow start of the learning rate; pre-norm leaves that path free up to the final norm.',
-    try: translator ? 'Choose a word of the target: which words of the source does cross-attention read to write it? Then switch the mask on in the encoder.' : 'In Count, choose transformer-base and see how many of its parameters are those of cross-attention.',
   };
 }
 

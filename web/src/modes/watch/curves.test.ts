@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HeadStatistics, MetricsRow } from '../../lib/types';
-import { checkpointAt, curvesOf, curvesTable, headLines, samplesOf, smoothed } from './curves';
+import { changedMost, changeOf, checkpointAt, curvesOf, curvesTable, headLines, samplesOf, smoothed } from './curves';
 
 const rows: MetricsRow[] = [
   { step: 1, loss: 7, learning_rate: 1e-4, gradient_norm: 2 },
@@ -49,4 +49,17 @@ it('follows heads over checkpoints', () => {
   const head = (layer: number, previous: number): HeadStatistics => ({ layer, head: 0, previous, entropy: 0, evenness: 0, distance: 0, first: 0, self: 0, duplicate: 0, induction: 0, content_weight: 0, habit: { name: 'back', strength: 0 } });
   const lines = headLines([{ step: 0, heads: [head(0, 0.1), head(1, 0.1)] }, { step: 9, heads: [head(0, 0.2), head(1, 0.8)] }], 'previous');
   expect(lines.map(({ layer, values }) => [layer, ...values])).toEqual([[1, 0.1, 0.8], [0, 0.1, 0.2]]);
+});
+
+it('finds the statistic and the head that changed most over checkpoints', () => {
+  const head = (layer: number, some: Partial<HeadStatistics>): HeadStatistics => ({ layer, head: 0, previous: 0.2, entropy: 0, evenness: 0.5, distance: 0, first: 0.1, self: 0.1, duplicate: 0, induction: 0, content_weight: 0, habit: { name: 'back', strength: 0 }, ...some });
+  const byStep = [
+    { step: 0, heads: [head(0, {}), head(1, { first: 0.1 })] },
+    { step: 5, heads: [head(0, { distance: 90 }), head(1, { first: 0.8 })] },
+    { step: 9, heads: [head(0, { previous: 0.5 }), head(1, { first: 0.3 })] },
+  ];
+  expect(changedMost(byStep)).toMatchObject({ key: 'first', layer: 1, head: 0 });
+  expect(changedMost([])).toBeNull();
+  expect(changeOf([NaN, 0.5, 0.2])).toBeCloseTo(0.3, 12);
+  expect(changeOf([])).toBe(0);
 });

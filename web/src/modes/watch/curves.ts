@@ -1,7 +1,7 @@
 // The metrics of a run as curves, samples and a table.
 
 import type { HeadStatistics, MetricsRow } from '../../lib/types';
-import type { StatisticKey } from '../../lib/statistics';
+import { statisticNames, type StatisticKey } from '../../lib/statistics';
 import type { Table } from '../../lib/export';
 
 export interface Curves {
@@ -114,6 +114,19 @@ export function curvesTable(curves: Curves): Table {
 export function checkpointAt(checkpoints: number[], step: number): number {
   return [...checkpoints].sort((a, b) => a - b).filter((checkpoint) => checkpoint <= step).at(-1) ?? Math.min(...checkpoints);
 }
+
+/** How far a head's statistic moved over the checkpoints. */
+export function changeOf(values: number[]): number {
+  const known = values.filter(Number.isFinite);
+  return known.length > 0 ? Math.max(...known) - Math.min(...known) : 0;
+}
+
+/** The statistic, of those that are shares, in which one head changed most. */
+export function changedMost(byStep: { step: number; heads: HeadStatistics[] }[]): { key: StatisticKey; layer: number; head: number } | null {
+  const lines = statisticNames.filter(({ unit }) => unit === 'share').flatMap(({ key }) => headLines(byStep, key).map(({ layer, head, values }) => ({ key, layer, head, change: changeOf(values) })));
+  return lines.length > 0 ? lines.reduce((most, one) => (one.change > most.change ? one : most)) : null;
+}
+
 
 /** One statistic of every head over the checkpoints, sorted by the last value. */
 export function headLines(byStep: { step: number; heads: HeadStatistics[] }[], key: StatisticKey): { layer: number; head: number; values: number[] }[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../lib/api';
-import { firstThatRuns, sampleSentence, unknownCharacters } from './sentence';
+import { firstThatRuns, lastInformative, sampleSentence, unknownCharacters } from './sentence';
 
 describe('the sentence that checkpoints are compared on', () => {
   const withoutQuotes = async (text: string) => {
@@ -39,5 +39,13 @@ describe('the sentence that checkpoints are compared on', () => {
     expect((await firstThatRuns(['why?'], letters)).refusal!.reason).toContain('“?” is not among them');
     expect(await unknownCharacters('🦊', 'the character "🦊" (U+1F98A) at byte 0 is not among the 27', letters)).toEqual(['🦊']);
     expect(await unknownCharacters('a b', 'the text has 90 tokens; the context has 64', letters)).toBeNull();
+  });
+
+  it('is asked about after its last word, not after a full stop', () => {
+    const tokens = (texts: string[]) => texts.map((text) => ({ text }));
+    expect(lastInformative(tokens(['The', ' hare', ' slept', '.']))).toBe(2);
+    expect(lastInformative(tokens(['Who', '?', '"', '\n']))).toBe(0);
+    expect(lastInformative(tokens(['The', ' hare']))).toBe(1);
+    expect(lastInformative(tokens(['.', '.']))).toBe(1);
   });
 });

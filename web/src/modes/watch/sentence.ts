@@ -14,6 +14,12 @@ export function sampleSentence(samples: Sample[]): string {
   return cut.includes(' ') ? cut.slice(0, cut.lastIndexOf(' ')) : cut.slice(0, mostCharacters);
 }
 
+/** The last token with a letter or digit: what follows a full stop says little of the sentence. The last token where none has. */
+export function lastInformative(tokens: { text: string }[]): number {
+  const telling = tokens.map(({ text }) => /[\p{L}\p{N}]/u.test(text));
+  return telling.includes(true) ? telling.lastIndexOf(true) : tokens.length - 1;
+}
+
 export interface ChosenSentence {
   /** Null where every candidate was refused. */
   text: string | null;
