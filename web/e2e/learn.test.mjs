@@ -232,7 +232,8 @@ test('a question is answered by what was measured, and counted once', async () =
   assertShows(/“[^”]+” ([\d.]+\s%) of its weight/.exec(await because.innerText())[1], row[most], 'the largest weight');
   assert.match(await page.getByTestId('tally').innerText(), /Predicted right: 0 of 1/);
   // Another answer counts no more; another chapter does.
-  await choices.nth(names.findIndex((name) => name.includes(`“${tokens[most].text.trim()}”`))).click();
+  await choices.nth(names.findIndex((name) => name.includes(`“${tokens[most].text.trim()}”`))).focus();
+  await page.keyboard.press('Enter');
   assert.match(await page.getByTestId('tally').innerText(), /0 of 1/);
   await page.locator('article .turn button.primary').click();
   await page.getByRole('button', { name: 'None', exact: true }).click();
