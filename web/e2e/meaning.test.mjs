@@ -23,7 +23,7 @@ test('dots of one word come apart by depth, with their sentences and the readerâ
   const [same, other] = await verdict.locator('.number').allTextContents();
   assertShows(same, last.same, 'same sense');
   assertShows(other, last.other, 'other sense');
-  assert.match(await view.getByTestId('sense-own').innerText(), /lies with river/);
+  await view.getByTestId('sense-own').filter({ hasText: 'lies with river' }).waitFor();
   assert.equal(await view.locator('.mine').count(), 1);
   // The embedding: all in one place.
   const slider = view.locator('input[type=range]');
