@@ -242,11 +242,7 @@ test('while text is generated, attention and distribution go along', async () =>
 test('the name of the entropy is off the curves', async () => {
   for (const width of [390, 1280]) {
     const page = await session.open('#/watch-it-learn', { width });
-    const plot = page.locator('[data-curve=loss]').first();
-    await page.waitForFunction(() => document.querySelector('[data-curve=loss]')?.dataset.label);
-    const label = JSON.parse(await plot.getAttribute('data-label'));
-    assert.equal(label.free, true, JSON.stringify(label));
-    // Off the line that it names, too.
+    await page.waitForFunction(() => JSON.parse(document.querySelector('[data-curve=loss]')?.dataset.label ?? '{}').free === true);
     await page.context().close();
   }
 });
