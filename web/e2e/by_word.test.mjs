@@ -122,7 +122,7 @@ test('for a sentence of one’s own the edge is shown that the next word rests o
   await said.filter({ hasText: name }).waitFor();
   await page.waitForFunction((head) => document.querySelector('.said .link')?.textContent === head, name);
   const sentence = await said.locator('p').innerText();
-  const [, key, weight, word, before, after, gained, from, to] = /reads “(.*)” with weight (.*), and the next word rests on it: with this edge cut, “(.*)” goes from (.*) to (.*), and “(.*?)” from (.*?) to (.*?)(?: and |\.)/.exec(sentence);
+  const [, key, weight, word, before, after, gained, from, to] = /reads “(.*)” with weight (.*), and the next word rests on it: with this edge cut, “(.*)” goes from (.*) to (.*), and “(.*?)” from (.*?) to (.*?)(?: and |\.(?=\s|$))/.exec(sentence);
   assert.equal(key, edge.key.text.trim());
   assertShows(weight, edge.weight, 'weight');
   assert.equal(word, edge.likeliest.token.text.trim());
