@@ -32,7 +32,7 @@ test('dots of one word come apart by depth, with their sentences and the readerâ
   await view.getByText('Here all sentences have the same vector').waitFor();
   assert.equal(new Set(await dots(view)).size, 1);
   await page.keyboard.press('End');
-  await view.getByText('the senses lie apart').waitFor();
+  await verdict.filter({ hasText: 'the senses lie apart' }).waitFor();
   assert.equal(new Set(await dots(view)).size, bank.sentences.length);
   assert.match(page.url(), /depth=/);
   // One tab stop, arrow keys, and the sentence of the dot.
