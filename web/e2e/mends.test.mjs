@@ -296,7 +296,7 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
         return Math.min(box.right, button.right) - Math.max(box.left, button.left) > 1 && Math.min(box.bottom, button.bottom) - Math.max(box.top, button.top) > 1;
       });
       menu.open = true;
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await new Promise((resolve) => setTimeout(resolve, 1000)); // it is told of its opening later
       const choices = menu.querySelector('.choices').getBoundingClientRect();
       menu.open = false;
       return [
