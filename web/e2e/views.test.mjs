@@ -228,8 +228,8 @@ test('the nearest words have the cosines of the API’s embeddings', async () =>
   const other = vocabulary.findIndex((one) => one.replace(/ /g, '␣') === first[0]);
   const { id: pair } = await makeTrace({ tokens: [tokens[position].id, other] });
   const [a, b] = await Promise.all([0, 1].map(async (at) => flat(await session.get(`/api/traces/${pair}/arrays/hook_embed?positions=${at}&format=json`))));
-  const embeddings = (await session.get('/api/weights/token_embedding?format=json')).values;
-  const mean = a.map((_, channel) => embeddings.reduce((sum, row) => sum + row[channel], 0) / embeddings.length);
+  const { shape: [count, channels], values } = await session.get('/api/weights/token_embedding?format=json');
+  const mean = a.map((_, channel) => Array.from({ length: count }, (_, at) => values[at * channels + channel]).reduce((sum, number) => sum + number, 0) / count);
   const [centredA, centredB] = [a, b].map((row) => row.map((number, channel) => number - mean[channel]));
   const cosine = centredA.reduce((sum, number, at) => sum + number * centredB[at], 0) / (Math.hypot(...centredA) * Math.hypot(...centredB));
   assertShows(first[1], cosine, `${first[0]} in ${id}`);
