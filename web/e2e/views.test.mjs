@@ -238,7 +238,7 @@ test('the nearest words have the cosines of the API’s embeddings', async () =>
     const chance = row.at(-1);
     for (const shown of row.slice(0, -1)) assert.ok(shown >= chance, `${shown} against ${chance}`);
   }
-  assert.match(await page.locator('[data-testid=no-neighbours]').textContent(), /no word is nearer than chance/);
+  assert.match(await page.locator('[data-testid=no-neighbours]').textContent(), /No word is nearer than chance/);
   await page.context().close();
 });
 
