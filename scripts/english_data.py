@@ -15,20 +15,15 @@ import random
 import re
 import sys
 
+from repeated_sequences import copying_line
+
 END = "<|endoftext|>"
 SPACE = "\u0120"  # how a byte-level vocabulary writes the space before a word
 
 
 def copying_list(rng, words, length):
     """`length` words: stretches drawn evenly from `words`, between copies of earlier stretches."""
-    line = []
-    while len(line) < length:
-        line += rng.choices(words, k=rng.randint(1, 10))
-        start = rng.randrange(len(line))
-        for i in range(rng.randint(4, 16)):
-            # May run into what it has just written: short periods are learned first.
-            line.append(line[start + i])
-    return " ".join(line[:length])
+    return " ".join(copying_line(rng, words, length))
 
 
 def whole_words(tokenizer):

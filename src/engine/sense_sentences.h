@@ -26,8 +26,8 @@ struct SenseLibrary {
   std::vector<WordSenses> words;
 };
 
-// What fits what a model has read: for the starter, stories of the microworld that were held out
-// from training, and for every other model ordinary English (senses.tsv).
+// Sentences of the kind that a model was trained on: for the starter, held-out stories of the
+// microworld; for all other models, ordinary English (senses.tsv).
 const SenseLibrary& sense_library(const LoadedModel& model);
 
 // Throws Error{not_found} with the words that there are.

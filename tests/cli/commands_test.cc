@@ -475,7 +475,7 @@ TEST(Tour, ShowsTheEdgeThatDecides) {
   EXPECT_LT(3 * edge["others"]["cut"].get<double>(), edge["cut"].get<double>());
 }
 
-// One rule for every command, and for the page: see ExplorerEffects.
+// The commands and the page follow the same rule: see ExplorerEffects.
 TEST(Attend, ShowsTheHeadThatTheTourShows) {
   const Json shown = json_of("tour --json -n 1 'They crashed the car'")["word"];
   const Json walk = json_of("attend --json --word car 'They crashed the car'")["walk"];

@@ -13,7 +13,7 @@
 
 namespace heed::server {
 
-// What is kept of a word: the same for every sentence of a reader's own.
+// The measurements of a word's sentences, which do not depend on the reader's own sentence.
 struct MeasuredWord {
   struct Depth {
     Point point;
