@@ -83,6 +83,12 @@ std::vector<const TensorEntry*> TensorSource::tensors() const {
   return all;
 }
 
+std::vector<std::string> TensorSource::files() const {
+  std::vector<std::string> names;
+  for (const SafetensorsFile& file : files_) names.push_back(file.source());
+  return names;
+}
+
 const TensorEntry* TensorSource::find(std::string_view name) const {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : found->second;

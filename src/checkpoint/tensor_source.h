@@ -25,6 +25,7 @@ class TensorSource {
   const TensorEntry& get(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return files_.front().metadata(); }
   const std::string& source() const { return files_.front().source(); }
+  std::vector<std::string> files() const;  // all of them, as messages name them
 
  private:
   std::vector<SafetensorsFile> files_;  // at least one

@@ -47,6 +47,7 @@ void add_params_command(Command app);
 void add_plan_command(Command app);
 void add_tokenize_command(Command app);
 void add_tokenizer_command(Command app);
+void add_inspect_command(Command app);
 void add_reading_command(Command app);
 void add_microworld_command(Command app);
 void add_bench_command(Command app);

@@ -52,6 +52,7 @@ void add_all_commands(Command app) {
   add_bench_command(app);
   add_pull_command(app);
   add_convert_command(app);
+  add_inspect_command(app);
   add_tensorboard_command(app);
   add_serve_command(app);
   add_explore_command(app);

@@ -47,6 +47,7 @@ TEST(Help, IsThereForEveryCommand) {
                                     "tokenizer train",
                                     "convert",
                                     "tensorboard",
+                                    "inspect",
                                     "reading",
                                     "microworld",
                                     "microworld check",
