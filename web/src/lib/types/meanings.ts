@@ -1,4 +1,6 @@
-// What vectors say by depth: the senses of a word, and what a probe reads.
+// What vectors say by depth: the senses of a word, the words that it points to, and what a probe reads.
+
+import type { Token } from './tokens';
 
 /** Words with several senses, of which the server has sentences. */
 export interface SenseLibrary {
@@ -48,4 +50,28 @@ export interface CulpritProbe {
   last_words: string;
   depths: { point: string; accuracy: number; shuffled: number; beats_words: boolean }[];
   reading: number[] | null;
+}
+
+export interface NearWord {
+  token: Token;
+  cosine: number;
+}
+
+/** The words whose embeddings are nearest to a vector, by depth. */
+export interface NearestWords {
+  position: number;
+  /** How often the vector's numbers were shuffled, as the control. */
+  shuffles: number;
+  /** `words` are nearer than `chance`, `best` is the nearest of all; `chance` is the largest cosine of any word with shuffled numbers. */
+  depths: { point: string; words: NearWord[]; best: NearWord; chance: number }[];
+}
+
+/** How much a vector points in the directions of some words, by depth; `mean` and `largest` are of other words. */
+export interface WordDirections {
+  position: number;
+  points: string[];
+  words: { token: Token; cosines: number[] }[];
+  others: number;
+  mean: number[];
+  largest: number[];
 }
