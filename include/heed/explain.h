@@ -1,7 +1,7 @@
-// Explanations of predictions: logit lens, logit attribution, integrated gradients. Layers, heads
-// and positions count from 0; logits are natural (in nats). Several threads may call these
-// functions on one model at once. All functions throw Error{invalid_argument} for an invalid token,
-// position or number of steps, and for texts that the functions of Model reject.
+// Explanations of predictions: logit lens, logit attribution, integrated gradients, nearest words.
+// Layers, heads and positions count from 0; logits are natural (in nats). Several threads may call
+// these functions on one model at once. All functions throw Error{invalid_argument} for an invalid
+// token, position or number of steps, and for texts that the functions of Model reject.
 //
 //   for (const heed::LogitPart& part :
 //        heed::attribute_logit(model, tokens, {.token = mary}, heed::AttributeBy::head)) { ... }
@@ -86,6 +86,27 @@ struct TokenAttribution {
 };
 TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                   const LogitOf& logit, const IntegrationOptions& options = {});
+
+// A word of the vocabulary beside a vector.
+struct NearWord {
+  std::int32_t token = 0;
+  double cosine = 0;  // 0 where the vector or the embedding is the mean of all embeddings
+};
+
+// The words whose embeddings have the largest cosines with a vector. The mean of all embeddings is
+// taken off both: what all have in common would make every word near.
+struct NearestWords {
+  std::vector<NearWord> words;  // those that are nearer than chance, the nearest first
+  NearWord best;                // the nearest of all
+  // The largest cosine of any word with the vector's numbers in any of 39 random orders: a vector
+  // that has nothing to do with the words has one that is nearer in one case of forty.
+  double chance = 0;
+};
+
+// Of a position (-1 is the last), L + 2 of them: of the token's embedding, among the other words;
+// then of the residual stream before each block and after the last one, among all words.
+std::vector<NearestWords> nearest_words(const Model& model, std::span<const std::int32_t> tokens,
+                                        std::int64_t position = -1, std::int64_t top = 6);
 
 // Writes an equivalent model with processed weights, which are easier to interpret: norms folded
 // into the matrices after them, weights centred where a norm removes the mean, value biases folded.

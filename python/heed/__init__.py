@@ -34,8 +34,8 @@ from . import _heed
 from ._heed import __version__, allow_integer_prompts, set_threads, threads
 from .cache import ActivationCache, LazyAttention, PairActivationCache
 from .errors import Error
-from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, next_words,
-                      show_attention, show_tokens)
+from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, nearest_words,
+                      next_words, show_attention, show_tokens)
 from .generation import Generation, Step
 from .hooks import HookPoint
 from .model import Config, Model, load
@@ -53,5 +53,5 @@ __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "Ho
            "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "Tokenizer", "Training", "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
            "attribute_tokens", "detect_head", "errors", "evaluate", "explain", "get_act_name",
-           "heads", "interventions", "lens", "load", "microworld", "next_words", "patching",
+           "heads", "interventions", "lens", "load", "microworld", "nearest_words", "next_words", "patching",
            "set_threads", "show_attention", "show_tokens", "threads", "train"]

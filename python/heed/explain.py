@@ -5,7 +5,7 @@ attribution); Sundararajan, Taly and Yan 2017 (integrated gradients); Olsson et 
 (induction heads).
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -41,6 +41,27 @@ def next_words(model, text, top: int = 10) -> NextWords:
     rows = _heed.Model.predict(model._hooked, _tokens(model, text), top)
     return NextWords([(token, piece.decode("utf-8", "replace"), logit, probability)
                       for token, piece, logit, probability in rows])
+
+
+class NearestWords(NamedTuple):
+    """Words (id, text, cosine) whose embeddings are nearest to a vector, as far as they are nearer
+    than chance; ``best`` is the nearest of all, ``chance`` the largest cosine of any word with the
+    vector's numbers in any of 39 random orders."""
+
+    words: List[Tuple[int, str, float]]
+    best: Tuple[int, str, float]
+    chance: float
+
+
+def nearest_words(model, text, position: int = -1, top: int = 6) -> List[NearestWords]:
+    """The words that a position's vector is nearest to, less the mean of all embeddings: of its
+    embedding, then of the stream before each block and after the last one (L + 2)."""
+    def named(word: int, cosine: float):
+        return word, model._pieces(_inputs.token_array([word]))[0], cosine
+
+    return [NearestWords([named(*word) for word in words], named(best, cosine), chance)
+            for best, cosine, chance, words
+            in _heed.nearest_words(model._hooked, _tokens(model, text), position, top)]
 
 
 class Attribution(NamedTuple):

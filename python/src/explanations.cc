@@ -184,6 +184,21 @@ void bind_lenses(py::module_& module) {
     const SourceAndTarget pair = pair_of(source, target);
     return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
   });
+  // [(nearest of all, its cosine, chance, [(token, cosine)])], one for each depth.
+  module.def("nearest_words", [](const ModelHandle& handle, const TokenArray& tokens,
+                                 std::int64_t position, std::int64_t top) {
+    const auto model = handle.get();
+    const std::vector<std::int32_t> all = vector_of(tokens);
+    const auto found = unlocked([&] { return nearest_words(*model, all, position, top); });
+    py::list depths;
+    for (const NearestWords& here : found) {
+      py::list words;
+      for (const NearWord& word : here.words) words.append(py::make_tuple(word.token, word.cosine));
+      depths.append(
+          py::make_tuple(here.best.token, here.best.cosine, here.chance, std::move(words)));
+    }
+    return depths;
+  });
   module.def("attribute_logit", [](const ModelHandle& handle, const TokenArray& tokens,
                                    std::int32_t token, std::optional<std::int32_t> against,
                                    std::int64_t position, const std::string& unit) {

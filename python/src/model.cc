@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "bindings.h"
+#include "bound_model.h"
 #include "heed/generation.h"
 #include "heed/tokens.h"
 #include "heed/weights.h"
@@ -153,36 +154,16 @@ std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts) {
 void bind_model(py::module_& module) {
   py::class_<Steps>(module, "Steps").def("next", &Steps::next).def("finished", &Steps::finished);
 
-  py::class_<ModelHandle>(module, "Model")
-      .def_static("load",
-                  [](const std::string& name, const std::string& weights, const std::string& cache,
-                     bool pack) {
-                    LoadOptions options = load_options(weights, cache);
-                    options.pack = pack;
-                    return ModelHandle(unlocked([&] { return Model::load(name, options); }));
-                  })
-      .def("close", &ModelHandle::close)
-      .def_property_readonly("closed", &ModelHandle::closed)
-      .def_property_readonly("name", [](const ModelHandle& handle) { return handle.get()->name(); })
+  py::class_<ModelHandle> bound(module, "Model");
+  bind_alike(bound);
+  bound
       .def_property_readonly(
           "dimensions",
           [](const ModelHandle& handle) { return dimensions_of(handle.get()->architecture()); })
-      .def_property_readonly(
-          "has_tokenizer", [](const ModelHandle& handle) { return handle.get()->has_tokenizer(); })
-      .def_property_readonly(
-          "read", [](const ModelHandle& handle) { return read_tuple(read_texts(*handle.get())); })
-      .def("unread",
-           [](const ModelHandle& handle, const std::string& text) {
-             return unread_tuple(unread_words(*handle.get(), text));
-           })
       .def("prompt_tokens",
            [](const ModelHandle& handle, const std::string& text) {
              return prompt_tokens(*handle.get(), text);
            })
-      .def("part_tokens", [](const ModelHandle& handle,
-                             const std::string& text) { return part_tokens(*handle.get(), text); })
-      .def("encode", [](const ModelHandle& handle,
-                        const std::string& text) { return handle.get()->encode(text); })
       .def("decode",
            [](const ModelHandle& handle, const TokenArray& tokens) {
              return py::bytes(handle.get()->decode(vector_of(tokens)));
@@ -194,28 +175,6 @@ void bind_model(py::module_& module) {
       .def("beginning_token",
            [](const ModelHandle& handle) { return beginning_token(*handle.get()); })
       .def("end_token", [](const ModelHandle& handle) { return end_token(*handle.get()); })
-      .def("point_names", [](const ModelHandle& handle) { return point_names(*handle.get()); })
-      .def("points_named",
-           [](const ModelHandle& handle, const std::string& name) {
-             return points_named(*handle.get(), name);
-           })
-      .def("run",
-           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
-              const PythonHooks& hooks, const PythonHooks& gradient_hooks,
-              const TargetLogits& target) {
-             const auto model = handle.get();
-             const RunOptions options = run_options(hooks, gradient_hooks, target);
-             return array_of(
-                 unlocked([&] { return run(*model, batch_of(tokens, types), options); }));
-           })
-      .def("losses",
-           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
-              const PythonHooks& hooks) {
-             const auto model = handle.get();
-             const RunOptions options = run_options(hooks);
-             return array_of(unlocked(
-                 [&] { return next_token_losses(*model, batch_of(tokens, types), options); }));
-           })
       .def("embeddings",
            [](const ModelHandle& handle, const TokenArray& tokens) {
              const auto model = handle.get();
@@ -223,17 +182,6 @@ void bind_model(py::module_& module) {
              return array_of(unlocked([&] { return model->embeddings(all); }));
            })
       .def("generate", &generate)
-      // The same model with hooks, and with edits, in all of its passes.
-      .def("with_hooks",
-           [](const ModelHandle& handle, const PythonHooks& hooks) {
-             return ModelHandle(with_hooks(*handle.get(), hooks_of(hooks)));
-           })
-      .def("with_edits",
-           [](const ModelHandle& handle, const std::vector<py::dict>& edits) {
-             const auto model = handle.get();
-             const std::vector<Edit> all = edits_of(edits);
-             return ModelHandle(unlocked([&] { return Model(EditedModel(*model, all)); }));
-           })
       .def("predict", &predict)
       .def("weight_names", [](const ModelHandle& handle) { return weight_names(*handle.get()); })
       .def("weight", [](const ModelHandle& handle, const std::string& name) {

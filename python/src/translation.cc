@@ -1,5 +1,6 @@
 // Translators.
 #include "bindings.h"
+#include "bound_model.h"
 #include "heed/intervention.h"
 #include "heed/translate.h"
 
@@ -41,19 +42,9 @@ py::list translate(const TranslatorHandle& handle, const std::vector<std::string
 void bind_translation(py::module_& module) {
   module.def("is_translator",
              [](const std::string& name) { return unlocked([&] { return is_translator(name); }); });
-  py::class_<TranslatorHandle>(module, "Translator")
-      .def_static(
-          "load",
-          [](const std::string& name, const std::string& weights, const std::string& cache,
-             bool pack) {
-            LoadOptions options = load_options(weights, cache);
-            options.pack = pack;
-            return TranslatorHandle(unlocked([&] { return Translator::load(name, options); }));
-          })
-      .def("close", &TranslatorHandle::close)
-      .def_property_readonly("closed", &TranslatorHandle::closed)
-      .def_property_readonly("name",
-                             [](const TranslatorHandle& handle) { return handle.get()->name(); })
+  py::class_<TranslatorHandle> bound(module, "Translator");
+  bind_alike(bound);
+  bound
       .def_property_readonly("dimensions",
                              [](const TranslatorHandle& handle) {
                                return dimensions_of(handle.get()->architecture("decoder"));
@@ -62,24 +53,10 @@ void bind_translation(py::module_& module) {
                              [](const TranslatorHandle& handle) {
                                return dimensions_of(handle.get()->architecture("encoder"));
                              })
-      .def_property_readonly(
-          "has_tokenizer",
-          [](const TranslatorHandle& handle) { return handle.get()->has_tokenizer(); })
-      .def_property_readonly(
-          "read",
-          [](const TranslatorHandle& handle) { return read_tuple(read_texts(*handle.get())); })
-      .def("unread",
-           [](const TranslatorHandle& handle, const std::string& source) {
-             return unread_tuple(unread_words(*handle.get(), source));
-           })
-      .def("encode", [](const TranslatorHandle& handle,
-                        const std::string& source) { return handle.get()->encode(source); })
       .def("decode",
            [](const TranslatorHandle& handle, const TokenArray& tokens) {
              return handle.get()->decode(vector_of(tokens));
            })
-      .def("part_tokens", [](const TranslatorHandle& handle,
-                             const std::string& text) { return part_tokens(*handle.get(), text); })
       .def("decoder_tokens",
            [](const TranslatorHandle& handle, const std::string& text) {
              return decoder_tokens(*handle.get(), text);
@@ -100,28 +77,6 @@ void bind_translation(py::module_& module) {
            [](const TranslatorHandle& handle, const TokenArray& tokens) {
              return bytes_of(handle.get()->target_pieces(vector_of(tokens)));
            })
-      .def("point_names", [](const TranslatorHandle& handle) { return point_names(*handle.get()); })
-      .def("points_named",
-           [](const TranslatorHandle& handle, const std::string& name) {
-             return points_named(*handle.get(), name);
-           })
-      .def("run",
-           [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target,
-              const PythonHooks& hooks, const PythonHooks& gradient_hooks,
-              const TargetLogits& logits) {
-             const auto translator = handle.get();
-             const RunOptions options = run_options(hooks, gradient_hooks, logits);
-             return array_of(
-                 unlocked([&] { return run(*translator, pair_of(source, target), options); }));
-           })
-      .def("losses",
-           [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target,
-              const PythonHooks& hooks) {
-             const auto translator = handle.get();
-             const RunOptions options = run_options(hooks);
-             return array_of(unlocked(
-                 [&] { return next_token_losses(*translator, pair_of(source, target), options); }));
-           })
       .def("translate_greedily",
            [](const TranslatorHandle& handle, const TokenArray& source, std::int64_t max_length,
               const PythonHooks& hooks) {
@@ -132,18 +87,6 @@ void bind_translation(py::module_& module) {
                  [&] { return translate_greedily(*translator, tokens, max_length, options); })});
            })
       .def("translate", &translate)
-      // The same translator with hooks, and with edits, in all of its passes.
-      .def("with_hooks",
-           [](const TranslatorHandle& handle, const PythonHooks& hooks) {
-             return TranslatorHandle(with_hooks(*handle.get(), hooks_of(hooks)));
-           })
-      .def("with_edits",
-           [](const TranslatorHandle& handle, const std::vector<py::dict>& edits) {
-             const auto translator = handle.get();
-             const std::vector<Edit> all = edits_of(edits);
-             return TranslatorHandle(
-                 unlocked([&] { return Translator(EditedTranslator(*translator, all)); }));
-           })
       .def("cross_attention",
            [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target) {
              const auto translator = handle.get();

@@ -108,10 +108,10 @@ HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
 }
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {
-  const Transformer& gpt = text.model.gpt;
+  const Transformer& transformer = text.model.gpt;
   const Capture capture =
-      trace(gpt, text.tokens, word_walk_points(gpt.specification(), choice.layer));
-  return walk_word(gpt, capture, choice.layer, choice.head, word.last());
+      trace(transformer, text.tokens, word_walk_points(transformer.specification(), choice.layer));
+  return walk_word(transformer, capture, choice.layer, choice.head, word.last());
 }
 
 // The layers whose patterns are compared or printed; a chosen word's walk and the overview trace

@@ -40,9 +40,9 @@ struct ExplainOptions {
 };
 
 // The model with processed weights, or as stored with --raw-weights.
-Transformer readable_weights(const ExplainOptions& options, const Transformer& gpt) {
-  if (options.raw_weights) return process_weights(gpt, {false, false, false, false});
-  return process_weights(gpt);
+Transformer readable_weights(const ExplainOptions& options, const Transformer& transformer) {
+  if (options.raw_weights) return process_weights(transformer, {false, false, false, false});
+  return process_weights(transformer);
 }
 
 std::string head_name(std::int64_t index, std::int64_t heads) {
@@ -147,17 +147,18 @@ struct ReadCircuit {
   std::vector<VocabularyProjection> right_words;
 };
 
-ReadCircuit read_circuit(const Transformer& gpt, HeadCircuit circuit,
+ReadCircuit read_circuit(const Transformer& transformer, HeadCircuit circuit,
                          const ExplainOptions& options) {
   ReadCircuit read{.name = "W_OV", .left = "reads", .right = "writes"};
   if (circuit == HeadCircuit::query_key) read = {.name = "W_QK", .left = "query", .right = "key"};
-  read.vectors = singular_vectors(gpt, circuit, options.layer, options.head);
+  read.vectors = singular_vectors(transformer, circuit, options.layer, options.head);
   const std::int64_t count = std::min(options.vectors, std::ssize(read.vectors.values));
   const auto first = [count](const Tensor<float>& rows) { return rows.view().slice(0, 0, count); };
-  read.left_words = project_to_embeddings(gpt, first(read.vectors.left), options.words);
-  read.right_words = circuit == HeadCircuit::query_key
-                         ? project_to_embeddings(gpt, first(read.vectors.right), options.words)
-                         : project_to_logits(gpt, first(read.vectors.right), options.words);
+  read.left_words = project_to_embeddings(transformer, first(read.vectors.left), options.words);
+  read.right_words =
+      circuit == HeadCircuit::query_key
+          ? project_to_embeddings(transformer, first(read.vectors.right), options.words)
+          : project_to_logits(transformer, first(read.vectors.right), options.words);
   return read;
 }
 
@@ -223,10 +224,10 @@ void write_circuits(const ExplainOptions& options, const LoadedModel& model,
 void explain_head(const ExplainOptions& options) {
   check_out(options.out);
   const LoadedModel model = load_model(options.model);
-  const Transformer gpt = readable_weights(options, model.gpt);
+  const Transformer transformer = readable_weights(options, model.gpt);
   std::vector<ReadCircuit> circuits;
   for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
-    circuits.push_back(read_circuit(gpt, circuit, options));
+    circuits.push_back(read_circuit(transformer, circuit, options));
   }
   write_circuits(options, model, circuits);
   if (options.json) {
@@ -245,12 +246,26 @@ void explain_head(const ExplainOptions& options) {
 
 // --- neurons
 
+constexpr std::int64_t stories_searched = 300;
+
 std::string corpus_of(const ExplainOptions& options) {
   if (!options.text.empty()) return read_text_file(options.text);
-  return microworld::corpus(microworld::Microworld(1), 0, 300);
+  return microworld::corpus(microworld::Microworld(1), 0, stories_searched);
 }
 
-OrderedJson neuron_json(const LoadedModel& model, const NeuronMemory& memory) {
+// What the contexts were found in, and how to give another text where the model was not made for
+// it.
+std::string source_line(const ExplainOptions& options, const LoadedModel& model) {
+  if (!options.text.empty()) return fmt::format("Contexts in {}:", printable(options.text));
+  const std::string stories =
+      fmt::format("Contexts in {} stories of the microworld", stories_searched);
+  if (model.is_starter()) return stories + ":";
+  return stories +
+         ", which this model has not read.\n  For a text of its own kind: --text book.txt";
+}
+
+OrderedJson neuron_json(const ExplainOptions& options, const LoadedModel& model,
+                        const NeuronMemory& memory) {
   OrderedJson contexts = OrderedJson::array();
   for (const NeuronContext& context : memory.contexts) {
     OrderedJson activations = OrderedJson::array();
@@ -264,6 +279,7 @@ OrderedJson neuron_json(const LoadedModel& model, const NeuronMemory& memory) {
   return {{"model", model.name},
           {"layer", memory.id.layer},
           {"neuron", memory.id.neuron},
+          {"source", options.text.empty() ? "microworld" : options.text},
           {"mean_activation", json_number(memory.mean_activation)},
           {"active_share", json_number(memory.active_share)},
           {"largest", json_number(memory.largest)},
@@ -272,12 +288,14 @@ OrderedJson neuron_json(const LoadedModel& model, const NeuronMemory& memory) {
           {"contexts", std::move(contexts)}};
 }
 
-void print_neuron(const LoadedModel& model, const NeuronMemory& memory) {
+void print_neuron(const ExplainOptions& options, const LoadedModel& model,
+                  const NeuronMemory& memory) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   print("\n" + ink.title(fmt::format("Layer {}, neuron {}", memory.id.layer, memory.id.neuron)) +
         ink.quiet(fmt::format("  above zero at {} of the tokens, at most {:.2f}\n\n",
-                              percent(memory.active_share), memory.largest)));
+                              percent(memory.active_share), memory.largest)) +
+        ink.quiet("  " + source_line(options, model) + "\n\n"));
   for (const NeuronContext& context : memory.contexts) {
     std::string before;
     std::string after;
@@ -341,8 +359,8 @@ void explain_neuron(const ExplainOptions& options) {
           .front();
   line.clear();
   write_neuron(options, model, memory);
-  if (options.json) return print_json(neuron_json(model, memory));
-  print_neuron(model, memory);
+  if (options.json) return print_json(neuron_json(options, model, memory));
+  print_neuron(options, model, memory);
 }
 
 // The options of all three.
@@ -414,7 +432,8 @@ void add_explain_command(Command app) {
       ->required()
       ->type_name("N");
   add_text_file_option(*part, options->text);
-  part->get_option("--text")->description("Search this file [300 microworld stories]");
+  part->get_option("--text")->description(
+      "Search this plain text for contexts [300 stories of the microworld]");
   part->callback([options] { explain_neuron(*options); });
 }
 

@@ -1,4 +1,4 @@
-// heed lens: the logit lens, and the parts of a logit or of the residual stream.
+// heed lens: the logit lens, the parts of a logit or of the residual stream, and nearest words.
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/intervention_options.h"
 #include "cli/lens.h"
 #include "cli/output.h"
@@ -14,11 +15,14 @@
 #include "cli/terminal/text.h"
 #include "engine/load_pair_model.h"
 #include "engine/pair_json.h"
+#include "engine/views/nearest_words_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/traces/recorded_pass.h"
 
 namespace heed::cli {
 namespace {
+
+constexpr std::size_t near_words = 6;  // of --nearest, unless --top says otherwise
 
 struct LensCommandOptions {
   std::string model = "starter";
@@ -31,10 +35,11 @@ struct LensCommandOptions {
   std::int64_t position = -1;
   std::int64_t steps = 16;
   std::string baseline = "zero";  // of --by input: zero, mean, or a text
-  std::size_t top = 24;           // rows of an attribution or of the stream
+  std::size_t top = 24;           // rows of an attribution or of the stream; nearest words
   std::int64_t per_cell = 5;      // tokens of the lens
   bool without_norm = false;
   bool residual = false;
+  bool nearest = false;
   InterventionOptions interventions;
   PairOptions pair;
   std::string out;
@@ -47,9 +52,12 @@ void check_options(const LensCommandOptions& options) {
     fail_usage("--against needs --attribute");
   }
   const int views = (options.attribute.empty() ? 0 : 1) + (options.token.empty() ? 0 : 1) +
-                    (options.residual ? 1 : 0);
+                    (options.residual ? 1 : 0) + (options.nearest ? 1 : 0);
   if (views > 1) {
-    fail_usage("give only one of --token, --attribute and --residual");
+    fail_usage("give only one of --token, --attribute, --residual and --nearest");
+  }
+  if (options.nearest && !options.out.empty()) {
+    fail_usage("--nearest prints a table, or a document with --json; it writes no --out");
   }
   if (options.residual && options.by != "component" && options.by != "head") {
     fail_usage("--residual goes with --by component or head, not " + options.by);
@@ -64,23 +72,24 @@ void check_view(const Command& command, const LensCommandOptions& options) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
   const bool takes_apart = options.residual || !options.attribute.empty();
   for (const char* option : {"--by", "--position", "--top"}) {
-    if (given(option) && !takes_apart) {
+    const bool is_known = takes_apart || (options.nearest && option != std::string("--by"));
+    if (given(option) && !is_known) {
       fail_usage(fmt::format("{} needs --attribute or --residual{}", option,
                              option == std::string("--top")
                                  ? "; --per-cell sets the tokens in each cell of the lens"
                                  : ""));
     }
   }
-  if (given("--per-cell") && takes_apart) {
-    fail_usage("--per-cell is for the lens, not for --attribute and --residual");
+  if (given("--per-cell") && (takes_apart || options.nearest)) {
+    fail_usage("--per-cell is for the lens, not for --attribute, --residual and --nearest");
   }
   for (const char* option : {"--steps", "--baseline"}) {
     if (given(option) && options.by != "input") {
       fail_usage(fmt::format("{} needs --by input", option));
     }
   }
-  if (options.without_norm && takes_apart) {
-    fail_usage("--no-norm is for the lens, not for --attribute and --residual");
+  if (options.without_norm && (takes_apart || options.nearest)) {
+    fail_usage("--no-norm is for the lens, not for --attribute, --residual and --nearest");
   }
 }
 
@@ -138,9 +147,8 @@ void show_lens(const LensCommandOptions& options, const Reading& reading) {
 
 // The stream of a translator's decoder, over the target.
 void show_lens_of_pair(const LensCommandOptions& options) {
-  if (options.residual || !options.attribute.empty()) {
-    fail_usage(
-        "--attribute and --residual take apart a sum of one stack: a translator has the lens");
+  if (options.residual || options.nearest || !options.attribute.empty()) {
+    fail_usage("--attribute, --residual and --nearest are of one stack: a translator has the lens");
   }
   if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
   const PairModel model = load_pair_model(options.model);
@@ -232,6 +240,22 @@ void show_residual(const LensCommandOptions& options, const Reading& reading) {
   print_json(document);
 }
 
+void show_nearest(const LensCommandOptions& options, const Reading& reading) {
+  const ExplainedText& text = reading.text;
+  std::unique_ptr<RecordedPass> own;
+  if (reading.pass == nullptr) {
+    own =
+        std::make_unique<RecordedPass>(text.model.gpt, Texts{.source = {}, .target = text.tokens});
+  }
+  const NearestWordsByDepth found =
+      nearest_words(own != nullptr ? *own : *reading.pass, options.position,
+                    static_cast<std::int64_t>(options.top), interrupt_flag());
+  if (!options.json) return print_nearest(text, found);
+  OrderedJson document = document_of(text);
+  document["nearest"] = nearest_words_json(text.model, found);
+  print_json(document);
+}
+
 void lens(const LensCommandOptions& options) {
   check_options(options);
   if (is_pair_model(options.model)) return show_lens_of_pair(options);
@@ -247,6 +271,7 @@ void lens(const LensCommandOptions& options) {
                                                   std::move(editor));
   }
   if (options.residual) return show_residual(options, reading);
+  if (options.nearest) return show_nearest(options, reading);
   if (options.attribute.empty()) return show_lens(options, reading);
   show_attribution(options, reading);
 }
@@ -284,15 +309,15 @@ void add_lens_command(Command app) {
       ->type_name("TOKEN");
   command->add_flag("--residual", options->residual,
                     "Show what was written to the final residual stream");
+  command->add_flag("--nearest", options->nearest,
+                    "Show the words that a position's vector is nearest to, block by block");
   command
       ->add_option("--by", options->by,
                    "Split by component, head, neuron, source position or input")
       ->check(one_of({"component", "head", "neuron", "source", "input"}))
       ->capture_default_str()
       ->type_name("PART");
-  command
-      ->add_option("--position", options->position,
-                   "Attribute at this position, from 0; -1 is last")
+  command->add_option("--position", options->position, "Look at this position, from 0; -1 is last")
       ->capture_default_str()
       ->type_name("T");
   command->add_option("--steps", options->steps, "Take N steps of --by input in each power of ten")
@@ -305,7 +330,8 @@ void add_lens_command(Command app) {
       ->capture_default_str()
       ->type_name("TEXT");
   command
-      ->add_option("--top", options->top, "Show the N largest terms of --attribute or --residual")
+      ->add_option("--top", options->top,
+                   "Show the N largest terms of --attribute or --residual, or nearest words [6]")
       ->check(at_least(1))
       ->capture_default_str()
       ->type_name("N");
@@ -320,6 +346,7 @@ void add_lens_command(Command app) {
   add_intervention_options(*command, options->interventions);
   command->callback([command, options] {
     check_view(*command, *options);
+    if (options->nearest && command->count("--top") == 0) options->top = near_words;
     if (options->pair.any()) choose_pair_model(*command, options->model);
     lens(*options);
   });

@@ -22,8 +22,10 @@
 #include "engine/load_pair_model.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
+#include "microscope/traces/point_names.h"
 #include "microworld/checks/evidence_check.h"
 #include "microworld/checks/microworld_check.h"
+#include "microworld/checks/story_probe.h"
 #include "microworld/microworld.h"
 
 namespace heed::cli {
@@ -105,6 +107,7 @@ struct CheckOptions {
   bool evidence = false;
   std::int64_t variants = 200;
   std::vector<std::string> subjects;
+  bool probes = false;
   bool pairs = false;
   std::int64_t cut_pairs = 200;
   bool json = false;
@@ -267,9 +270,62 @@ void print_evidence(const std::vector<EvidenceCheck>& checks) {
         effects.text(ink));
 }
 
+OrderedJson probes_json(const std::vector<StoryProbe>& probes) {
+  OrderedJson list = OrderedJson::array();
+  for (const StoryProbe& probe : probes) {
+    list.push_back({{"property", story_property_name(probe.property)},
+                    {"classes", probe.classes},
+                    {"training", probe.training},
+                    {"held_out", probe.held_out},
+                    {"most_frequent", json_number(probe.most_frequent)},
+                    {"words", json_number(probe.words.accuracy)},
+                    {"depths", depths_json(probe)}});
+  }
+  return list;
+}
+
+void print_probes(const std::vector<StoryProbe>& probes) {
+  const Ink ink(standard_output());
+  for (const StoryProbe& probe : probes) {
+    Table table({{"depth", Align::left},
+                 {"right", Align::right},
+                 {"labels shuffled", Align::right},
+                 {"", Align::left}});
+    for (const StoryProbe::Depth& depth : probe.depths) {
+      const bool is_beyond = probe.beats_words(depth);
+      const std::string right = percent(depth.found.accuracy);
+      table.add({point_name(depth.point), is_beyond ? ink.bold(right) : right,
+                 percent(depth.found.shuffled), is_beyond ? "more than the bag of words" : ""});
+    }
+    print(
+        "\n" +
+        ink.title(fmt::format("Read by a linear probe: {}", story_property_name(probe.property))) +
+        ink.quiet(fmt::format("  {} stories held out, {} in training, {} classes\n\n",
+                              probe.held_out, probe.training, probe.classes.size())) +
+        table.text(ink) +
+        ink.quiet(fmt::format("\n  A bag of words reads {} right, the most frequent class is {}.\n",
+                              percent(probe.words.accuracy), percent(probe.most_frequent))));
+  }
+}
+
+void check_probes(const CheckOptions& options, const LoadedModel& model) {
+  ProgressLine line;
+  std::vector<StoryProbe> probes;
+  for (const StoryProperty property :
+       {StoryProperty::culprit, StoryProperty::culprit_place, StoryProperty::spoken}) {
+    probes.push_back(probe_stories(
+        model.gpt, [&](std::string_view text) { return model.encode(text); }, property,
+        {.seed = options.check.seed, .progress = line.callback(), .stop = interrupt_flag()}));
+  }
+  line.clear();
+  if (options.json) return print_json({{"probes", probes_json(probes)}});
+  print_probes(probes);
+}
+
 void check_on_pairs(const CheckOptions& options) {
-  if (options.causal || options.evidence || !options.subjects.empty()) {
-    fail_usage("--causal, --evidence and --subjects are of stories; --pairs cuts edges as well");
+  if (options.causal || options.evidence || options.probes || !options.subjects.empty()) {
+    fail_usage(
+        "--causal, --evidence, --subjects and --probes are of stories; --pairs cuts edges as well");
   }
   check_pair_model({.model = options.model,
                     .pairs = options.check.stories,
@@ -281,6 +337,7 @@ void check_on_pairs(const CheckOptions& options) {
 void check_model(const CheckOptions& options) {
   if (options.pairs) return check_on_pairs(options);
   const LoadedModel model = load_model(options.model);
+  if (options.probes) return check_probes(options, model);
   ProgressLine line;
   if (options.evidence || !options.subjects.empty()) {
     const std::vector<EvidenceCheck> checks = check_evidence(model.gpt, model.require_tokenizer(),
@@ -335,6 +392,8 @@ void add_check_command(Command parent) {
   command->add_option("--variants", options->variants, "Measure evidence on N variants of each")
       ->capture_default_str()
       ->check(between(1, 10'000));
+  command->add_flag("--probes", options->probes,
+                    "Measure instead what a linear probe reads from one vector, by depth");
   command->add_flag("--pairs", options->pairs,
                     "Measure a translator on sentences in two languages");
   command->add_option("--cuts", options->cut_pairs, "Cut edges on the first N pairs")

@@ -293,8 +293,10 @@ void add_explore_command(Command app) {
       ->type_name("SIZE")
       ->group("Explorer");
   command
-      ->add_option("--corpus", explorer.corpus,
-                   "Search this text for contexts of neurons [microworld, for the starter]")
+      ->add_option(
+          "--corpus", explorer.corpus,
+          "Search this plain text for contexts of neurons, such as a book; the starter has "
+          "stories of the microworld")
       ->type_name("FILE")
       ->group("Explorer");
 }

@@ -168,8 +168,8 @@ class TrainReporter : public TrainObserver {
 };
 
 // The heads are null where no score is significant; the scores are the largest in any case.
-OrderedJson induction_scores(const Transformer& gpt) {
-  const InductionMeasure measure = measure_induction(gpt, {.stop = interrupt_flag()});
+OrderedJson induction_scores(const Transformer& transformer) {
+  const InductionMeasure measure = measure_induction(transformer, {.stop = interrupt_flag()});
   const auto name = [](const std::optional<HeadScore>& head) {
     return head ? OrderedJson(fmt::format("L{}H{}", head->layer, head->head)) : OrderedJson();
   };
@@ -369,12 +369,12 @@ void run_train(const TrainOptions& options, Group& group) {
   // Where all processes run the model together, none of them leaves in the middle.
   const bool runs_together = !group.is_alone() && request.settings.shard == 3;
   const StopFlag stop = runs_together ? nullptr : interrupt_flag();
-  request.sample = [&request, stop](const Transformer& gpt, const Tokenizer& tokenizer) {
-    return run_sample(gpt, tokenizer, request.settings, stop);
+  request.sample = [&request, stop](const Transformer& transformer, const Tokenizer& tokenizer) {
+    return run_sample(transformer, tokenizer, request.settings, stop);
   };
   if (request.settings.measure == Measure::induction) {
-    request.measure = [](const Transformer& gpt, const Tokenizer&) {
-      return induction_scores(gpt);
+    request.measure = [](const Transformer& transformer, const Tokenizer&) {
+      return induction_scores(transformer);
     };
   }
   if (request.settings.measure == Measure::bleu) {

@@ -1,4 +1,5 @@
-// The views of `heed lens`: the logit lens, the parts of a logit and of the final residual stream.
+// The views of `heed lens`: the logit lens, the parts of a logit and of the final residual stream,
+// and the nearest words.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/explain/residual_parts.h"
+#include "microscope/explain/word_directions.h"
 
 namespace heed::cli {
 
@@ -65,6 +67,8 @@ void print_residual(const ExplainedText& text, const ResidualParts& residual, st
 OrderedJson residual_json(const ResidualParts& residual);
 void write_residual(const std::string& path, const ExplainedText& text,
                     const ResidualParts& residual, std::size_t top);
+
+void print_nearest(const ExplainedText& text, const NearestWordsByDepth& found);
 
 // "the logit of “␣mole” minus that of “␣bank”".
 std::string question_text(const ExplainedText& text, const LogitQuestion& question);

@@ -33,28 +33,29 @@ AttentionReader& AttentionReader::operator=(AttentionReader&&) noexcept = defaul
 AttentionReader::~AttentionReader() = default;
 
 // Tiles are computed from query and key.
-static void require_unedited_patterns(const Transformer& gpt) {
-  if (gpt.editor() == nullptr) return;
-  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
+static void require_unedited_patterns(const Transformer& transformer) {
+  if (transformer.editor() == nullptr) return;
+  for (std::int64_t layer = 0; layer < transformer.specification().layers; ++layer) {
     for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
       require(
-          !gpt.editor()->edits({kind, layer}), ErrorCode::unsupported,
+          !transformer.editor()->edits({kind, layer}), ErrorCode::unsupported,
           "{} is changed in this model, and its attention cannot be read tile by tile: trace it",
           point_name({kind, layer}));
     }
   }
 }
 
-AttentionReader AttentionReader::read(const Transformer& gpt, std::span<const std::int32_t> tokens,
+AttentionReader AttentionReader::read(const Transformer& transformer,
+                                      std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) {
-  require_text_fits(gpt.specification(), tokens);
-  require_unedited_patterns(gpt);
+  require_text_fits(transformer.specification(), tokens);
+  require_unedited_patterns(transformer);
   const auto positions = std::ssize(tokens);
   auto parts =
-      std::make_unique<Parts>(Parts{LazyAttention(gpt.specification(), layers, positions)});
-  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}},
-              {.sequences = {1, positions}, .probe = &parts->attention}, activations);
+      std::make_unique<Parts>(Parts{LazyAttention(transformer.specification(), layers, positions)});
+  const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block);
+  transformer.forward({tokens.data(), {1, positions}},
+                      {.sequences = {1, positions}, .probe = &parts->attention}, activations);
   return AttentionReader(std::move(parts));
 }
 
@@ -123,9 +124,9 @@ static std::vector<HeadSummary> summaries_of(const HeadScan& scan) {
   return summaries;
 }
 
-std::vector<HeadSummary> summarise_heads(const Transformer& gpt,
+std::vector<HeadSummary> summarise_heads(const Transformer& transformer,
                                          std::span<const std::int32_t> tokens) {
-  return summaries_of(scan_heads(gpt, tokens));
+  return summaries_of(scan_heads(transformer, tokens));
 }
 
 std::vector<HeadSummary> heads(const Translator& translator, const SourceAndTarget& pair,

@@ -8,11 +8,12 @@
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/explain/weight_processing.h"
+#include "microscope/explain/word_directions.h"
 
 namespace heed {
 namespace {
 
-const Transformer& gpt_of(const Model& model) { return ModelAccess::loaded(model).gpt; }
+const Transformer& transformer_of(const Model& model) { return ModelAccess::loaded(model).gpt; }
 
 AttributionUnit unit_of(AttributeBy by) {
   switch (by) {
@@ -46,7 +47,7 @@ std::vector<std::vector<LayerPrediction>> predictions_of(const LogitLens& lens) 
 std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
                                                      std::span<const std::int32_t> tokens,
                                                      std::int64_t top) {
-  return predictions_of(look_through_layers(gpt_of(model), tokens, {.top = top}));
+  return predictions_of(look_through_layers(transformer_of(model), tokens, {.top = top}));
 }
 
 std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translator,
@@ -61,7 +62,7 @@ std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translato
 std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::int32_t> tokens,
                                        const LogitOf& logit, AttributeBy by) {
   const Attribution attribution = attribute_logit(
-      gpt_of(model), tokens, {logit.token, logit.against}, unit_of(by), logit.position);
+      transformer_of(model), tokens, {logit.token, logit.against}, unit_of(by), logit.position);
   std::vector<LogitPart> parts;
   for (const AttributionTerm& term : attribution.terms) parts.push_back({term.name(), term.value});
   return parts;
@@ -70,11 +71,18 @@ std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::
 TokenAttribution attribute_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                   const LogitOf& logit, const IntegrationOptions& options) {
   IntegratedGradients found = integrate_gradients(
-      gpt_of(model), tokens, {{logit.token, logit.against}, logit.position}, options);
+      transformer_of(model), tokens, {{logit.token, logit.against}, logit.position}, options);
   return {.tokens = std::move(found.tokens),
           .logit = found.metric,
           .baseline = found.baseline,
           .completeness_error = found.completeness_error};
+}
+
+std::vector<NearestWords> nearest_words(const Model& model, std::span<const std::int32_t> tokens,
+                                        std::int64_t position, std::int64_t top) {
+  const RecordedPass pass(transformer_of(model),
+                          {.source = {}, .target = {tokens.begin(), tokens.end()}});
+  return nearest_words(pass, position, top).depths;
 }
 
 void save_processed(const Model& model, const std::string& directory) {
@@ -92,7 +100,7 @@ void save_processed(const Model& model, const std::string& directory) {
       files.companions.push_back({reading_file_name, reading_text(*loaded.reading)});
     }
   }
-  save_transformer(process_weights(gpt_of(model)), directory, files);
+  save_transformer(process_weights(transformer_of(model)), directory, files);
 }
 
 }  // namespace heed

@@ -76,7 +76,7 @@ Model::Generation GenerationSteps::generation() const {
           .finish_reason = parts_->ended ? finish_reason_name(result.finish_reason) : ""};
 }
 
-Trace trace_generation(const Transformer& gpt, std::span<const std::int32_t> prompt,
+Trace trace_generation(const Transformer& transformer, std::span<const std::int32_t> prompt,
                        std::int64_t new_tokens, const TraceRequest& request, Editor* editor) {
   require_tokens(prompt, "the prompt");
   require(new_tokens >= 0, ErrorCode::invalid_argument,
@@ -84,11 +84,11 @@ Trace trace_generation(const Transformer& gpt, std::span<const std::int32_t> pro
   require(!asks_for_gradients(request), ErrorCode::invalid_argument,
           "gradients are not available during a generation: trace its text instead");
   const std::int64_t positions = std::ssize(prompt) + new_tokens;
-  require(positions <= gpt.specification().context, ErrorCode::invalid_argument,
+  require(positions <= transformer.specification().context, ErrorCode::invalid_argument,
           "{} tokens and {} new tokens exceed the model's context of {}", prompt.size(), new_tokens,
-          gpt.specification().context);
-  ActivationTrace trace(gpt.architecture(), request, {.positions = positions});
-  Session session(gpt, positions);
+          transformer.specification().context);
+  ActivationTrace trace(transformer.architecture(), request, {.positions = positions});
+  Session session(transformer, positions);
   session.set_editor(editor);
   std::span<const float> logits = session.feed(prompt, &trace);
   for (std::int64_t i = 0; i < new_tokens; ++i) {

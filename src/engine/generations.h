@@ -11,7 +11,7 @@
 namespace heed {
 
 // As Model::trace_generation(); `editor` (or null) edits the passes.
-Trace trace_generation(const Transformer& gpt, std::span<const std::int32_t> prompt,
+Trace trace_generation(const Transformer& transformer, std::span<const std::int32_t> prompt,
                        std::int64_t new_tokens, const TraceRequest& request,
                        Editor* editor = nullptr);
 

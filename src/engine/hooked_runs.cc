@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-const Transformer& gpt_behind(const Model& model) { return ModelAccess::loaded(model).gpt; }
+const Transformer& transformer_behind(const Model& model) { return ModelAccess::loaded(model).gpt; }
 
 const LoadedTranslator& loaded(const Translator& translator) {
   return TranslatorAccess::loaded(translator);
@@ -155,7 +155,7 @@ std::vector<std::string> names_of(const std::vector<Point>& points) {
 }  // namespace
 
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  HookedRun run(gpt_behind(model), RunInput(batch), options);
+  HookedRun run(transformer_behind(model), RunInput(batch), options);
   return make_array(run.run().logits());
 }
 
@@ -165,11 +165,11 @@ Array run(const Translator& translator, const SourceAndTarget& pair, const RunOp
 }
 
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  const Transformer& gpt = gpt_behind(model);
-  require_predicts_next(gpt.specification(), "the loss of a text");
+  const Transformer& transformer = transformer_behind(model);
+  require_predicts_next(transformer.specification(), "the loss of a text");
   require(std::ssize(batch.tokens) >= 2 * batch.sequences, ErrorCode::invalid_argument,
           "the loss needs a text of at least two tokens, not one");
-  HookedRun run(gpt, RunInput(batch), options);
+  HookedRun run(transformer, RunInput(batch), options);
   const RecordedPass& pass = run.run();
   const std::int64_t positions = pass.positions();
   std::vector<std::int32_t> next(batch.tokens.begin() + 1, batch.tokens.end());
@@ -241,7 +241,7 @@ Array losses_of_next(const Array& logits, std::span<const std::int32_t> next) {
 
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request,
                    const RunOptions& options) {
-  return recorded(gpt_behind(model), RunInput(batch), request, options);
+  return recorded(transformer_behind(model), RunInput(batch), request, options);
 }
 
 Activations record(const Translator& translator, const SourceAndTarget& pair,
@@ -250,7 +250,7 @@ Activations record(const Translator& translator, const SourceAndTarget& pair,
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
-  return ModelAccess::with_editor(model, standing_hooks(gpt_behind(model), hooks));
+  return ModelAccess::with_editor(model, standing_hooks(transformer_behind(model), hooks));
 }
 
 Translator with_hooks(const Translator& translator, const std::vector<Hook>& hooks) {
@@ -258,7 +258,7 @@ Translator with_hooks(const Translator& translator, const std::vector<Hook>& hoo
 }
 
 std::vector<std::string> point_names(const Model& model) {
-  return names_of(all_points(gpt_behind(model).architecture()));
+  return names_of(all_points(transformer_behind(model).architecture()));
 }
 
 std::vector<std::string> point_names(const Translator& translator) {
@@ -266,7 +266,7 @@ std::vector<std::string> point_names(const Translator& translator) {
 }
 
 std::vector<std::string> points_named(const Model& model, std::string_view name) {
-  return names_of(points_named(name, gpt_behind(model).architecture()));
+  return names_of(points_named(name, transformer_behind(model).architecture()));
 }
 
 std::vector<std::string> points_named(const Translator& translator, std::string_view name) {

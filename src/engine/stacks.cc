@@ -226,8 +226,8 @@ Array normalised_stack(const Activations& found, const Array& stack, const Stack
 
 Array logit_contributions(const Activations& found, const Array& stack,
                           const ContributionsTo& logits) {
-  const Transformer& gpt = activations_model(found);
-  require_sums_to_logits(gpt.specification(), "a contribution to a logit");
+  const Transformer& transformer = activations_model(found);
+  require_sums_to_logits(transformer.specification(), "a contribution to a logit");
   const std::vector<std::int64_t> positions = chosen_positions(found, logits.positions);
   const StackShape shape = checked_stack(found, stack, positions);
   const auto fits = [&](const std::vector<std::int32_t>& tokens) {
@@ -243,8 +243,8 @@ Array logit_contributions(const Activations& found, const Array& stack,
   for (std::int64_t b = 0; b < shape.sequences; ++b) {
     LogitQuestion question{.token = token_of(logits.tokens, b)};
     if (!logits.against.empty()) question.against = token_of(logits.against, b);
-    question.validate(gpt.specification());
-    directions.push_back(logit_direction(gpt, question));
+    question.validate(transformer.specification());
+    directions.push_back(logit_direction(transformer, question));
   }
   const SharedView scale = found.at("ln_final.hook_scale");
   Tensor<float> out(Shape{shape.parts, shape.sequences, shape.positions});

@@ -209,8 +209,8 @@ TrainingResult train_model(const TrainingOptions& options) {
     };
   }
   if (options.sampled) {
-    request.sample = [&request](const Transformer& gpt, const Tokenizer& tokenizer) {
-      return run_sample(gpt, tokenizer, request.settings, request.stop);
+    request.sample = [&request](const Transformer& transformer, const Tokenizer& tokenizer) {
+      return run_sample(transformer, tokenizer, request.settings, request.stop);
     };
   }
   request.translate = [&request](const Transformer& model, const TranslationTokenizers& tokenizers,

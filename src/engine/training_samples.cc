@@ -8,7 +8,7 @@
 
 namespace heed {
 
-std::string run_sample(const Transformer& gpt, const Tokenizer& tokenizer,
+std::string run_sample(const Transformer& transformer, const Tokenizer& tokenizer,
                        const TrainSettings& settings, StopFlag stop) {
   std::vector<std::int32_t> prompt{0};
   if (tokenizer.end_of_text()) {
@@ -16,9 +16,9 @@ std::string run_sample(const Transformer& gpt, const Tokenizer& tokenizer,
   } else if (tokenizer.kind() != TokenizerKind::character) {
     prompt = tokenizer.encode("\n");
   }
-  const std::int64_t room = gpt.specification().context - std::ssize(prompt);
+  const std::int64_t room = transformer.specification().context - std::ssize(prompt);
   const GenerationResult result =
-      generate(gpt, &tokenizer, prompt,
+      generate(transformer, &tokenizer, prompt,
                {.max_new_tokens = std::min(settings.sample_tokens, room),
                 .sampling = {.seed = settings.seed},
                 .stop = stop});

@@ -15,7 +15,7 @@ namespace heed {
 
 // settings.sample_tokens tokens after the end-of-text token or, without one, after a newline.
 // Throws Error{interrupted} when stopped.
-std::string run_sample(const Transformer& gpt, const Tokenizer& tokenizer,
+std::string run_sample(const Transformer& transformer, const Tokenizer& tokenizer,
                        const TrainSettings& settings, StopFlag stop);
 
 // The best translation of each source, for Measure::bleu, with the beams and the length penalty of

@@ -15,13 +15,13 @@ namespace {
 // Views of the parameters under TransformerLens's names, in the order of a pass.
 class WeightTable {
  public:
-  explicit WeightTable(const Transformer& gpt) : config_(gpt.specification()) {
-    const StackParameters& all = gpt.parameters().stack();
+  explicit WeightTable(const Transformer& transformer) : config_(transformer.specification()) {
+    const StackParameters& all = transformer.parameters().stack();
     add("embed.W_E", all.token_embedding);
     add("pos_embed.W_pos", all.position_embedding);
     add_norm("embed_norm", all.embedding_norm);
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      add_block("blocks." + std::to_string(layer) + ".", gpt.parameters().block(layer));
+      add_block("blocks." + std::to_string(layer) + ".", transformer.parameters().block(layer));
     }
     add_norm("ln_final", all.final_norm);
     if (all.unembedding.weight.present()) {

@@ -51,11 +51,10 @@ std::size_t Replayer::choose(const Choice& choice) {
   check(choice.count > 0, "a choice has options");
   if (!alive_) return 0;
   if (depth_ == options_.size()) {
-    const std::string_view rest = text_.substr(position_);
     std::vector<std::size_t> fitting;
     for (std::size_t option = choice.count; option-- > 0;) {
       if (!choice.weights.empty() && choice.weights[option] <= 0.0) continue;
-      if (choice.beginnings.empty() || rest.starts_with(choice.beginnings[option])) {
+      if (choice.beginnings.empty() || fits(choice.beginnings[option])) {
         fitting.push_back(option);
       }
     }

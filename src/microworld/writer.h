@@ -60,7 +60,7 @@ class Sampler final : public Chooser {
 // beginning and repeats the previous choices, except the last one with options left.
 //
 //   do { tell(...); if (replayer.matched()) ... } while (replayer.next());
-class Replayer final : public Chooser {
+class Replayer : public Chooser {
  public:
   explicit Replayer(std::string_view text) : text_(text) {}
 
@@ -73,6 +73,13 @@ class Replayer final : public Chooser {
 
   // Prepares the next derivation; false if there are no more.
   bool next();
+
+ protected:
+  // Whether an option that begins so may be taken here: the text goes on with it.
+  virtual bool fits(std::string_view beginning) const {
+    return text_.substr(position_).starts_with(beginning);
+  }
+  std::string_view text() const { return text_; }
 
  private:
   std::string_view text_;

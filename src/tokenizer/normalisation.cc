@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tokenizer/decomposition.h"
 
 namespace heed {
 namespace {
@@ -15,33 +16,9 @@ constexpr unsigned char first_unstable_byte = 0xCC;
 // No canonical decomposition exists from here on.
 constexpr char32_t decomposition_end = 0x30000;
 
-int combining_class(char32_t code_point) {
-  return utf8proc_get_property(static_cast<utf8proc_int32_t>(code_point))->combining_class;
-}
-
-// The canonical decomposition of one character.
-void append_decomposition(char32_t code_point, std::vector<utf8proc_int32_t>& points) {
-  utf8proc_int32_t parts[32];  // the longest has 4
-  int boundary = 0;
-  const utf8proc_ssize_t count =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), parts, std::size(parts),
-                              UTF8PROC_DECOMPOSE, &boundary);
-  check(count > 0 && count <= std::ssize(parts), "a character has a short decomposition");
-  points.insert(points.end(), parts, parts + count);
-}
-
-// A character and those that may combine with it, composed. Marks are sorted here, because
-// utf8proc's own sorting is quadratic.
+// A character and those that may combine with it, composed.
 void compose(std::vector<utf8proc_int32_t>& points) {
-  for (auto begin = points.begin(); begin != points.end();) {
-    const auto is_starter = [](utf8proc_int32_t point) { return combining_class(point) == 0; };
-    begin = std::find_if_not(begin, points.end(), is_starter);
-    const auto end = std::find_if(begin, points.end(), is_starter);
-    std::stable_sort(begin, end, [](utf8proc_int32_t left, utf8proc_int32_t right) {
-      return combining_class(left) < combining_class(right);
-    });
-    begin = end;
-  }
+  sort_marks(points);
   const utf8proc_ssize_t count =
       utf8proc_normalize_utf32(points.data(), std::ssize(points),
                                static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));

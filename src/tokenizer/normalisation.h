@@ -148,8 +148,12 @@ struct BertNormalisation {
 
 std::unique_ptr<const NormaliserStep> make_bert_step(BertNormalisation options);
 
-// Drops white space at the beginning and the end.
-std::unique_ptr<const NormaliserStep> make_strip_step(bool left, bool right);
+// Where white space is dropped from a text.
+struct StrippedEnds {
+  bool left = true;
+  bool right = true;
+};
+std::unique_ptr<const NormaliserStep> make_strip_step(StrippedEnds ends);
 
 // `from`, not empty, becomes `to`.
 std::unique_ptr<const NormaliserStep> make_replace_step(std::string from, std::string to);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "tokenizer/character_class.h"
+#include "tokenizer/decomposition.h"
 #include "tokenizer/json_parts.h"
 
 namespace heed {
@@ -21,15 +22,15 @@ bool is_white_space_at(std::string_view text, std::size_t position) {
 
 class StripStep : public NormaliserStep {
  public:
-  StripStep(bool left, bool right) : left_(left), right_(right) {}
+  explicit StripStep(StrippedEnds ends) : ends_(ends) {}
 
   void apply(std::string_view text, ChangedText& result) const override {
     std::size_t begin = 0;
     std::size_t end = text.size();
-    if (left_) {
+    if (ends_.left) {
       while (begin < end && is_white_space_at(text, begin)) begin += read_utf8(text, begin).length;
     }
-    if (right_) {
+    if (ends_.right) {
       std::size_t last = begin;  // end of the last character that is no white space
       for (std::size_t i = begin; i < end;) {
         const std::size_t next = i + read_utf8(text, i).length;
@@ -44,13 +45,12 @@ class StripStep : public NormaliserStep {
   }
 
   std::string json() const override {
-    return fmt::format(R"({{"type": "Strip", "strip_left": {}, "strip_right": {}}})", left_,
-                       right_);
+    return fmt::format(R"({{"type": "Strip", "strip_left": {}, "strip_right": {}}})", ends_.left,
+                       ends_.right);
   }
 
  private:
-  bool left_;
-  bool right_;
+  StrippedEnds ends_;
 };
 
 class ReplaceStep : public NormaliserStep {
@@ -149,32 +149,9 @@ void append_apart(char32_t code_point, std::string& text) {
   if (apart) text.push_back(' ');
 }
 
-int combining_class_of(utf8proc_int32_t point) {
-  return utf8proc_get_property(point)->combining_class;
-}
-
-// The canonical decomposition of a character.
-void decompose(char32_t code_point, std::vector<utf8proc_int32_t>& points) {
-  utf8proc_int32_t parts[32];  // the longest has 4
-  int boundary = 0;
-  const utf8proc_ssize_t count =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), parts, std::size(parts),
-                              UTF8PROC_DECOMPOSE, &boundary);
-  check(count > 0 && count <= std::ssize(parts), "a character has a short decomposition");
-  points.insert(points.end(), parts, parts + count);
-}
-
 // Form D of `points`, decomposed already, without nonspacing marks.
 void append_without_accents(std::vector<utf8proc_int32_t>& points, std::string& text) {
-  const auto is_starter = [](utf8proc_int32_t point) { return combining_class_of(point) == 0; };
-  for (auto begin = points.begin(); begin != points.end();) {
-    begin = std::find_if_not(begin, points.end(), is_starter);
-    const auto end = std::find_if(begin, points.end(), is_starter);
-    std::stable_sort(begin, end, [](utf8proc_int32_t left, utf8proc_int32_t right) {
-      return combining_class_of(left) < combining_class_of(right);
-    });
-    begin = end;
-  }
+  sort_marks(points);
   for (const utf8proc_int32_t point : points) {
     if (utf8proc_category(point) == UTF8PROC_CATEGORY_MN) continue;
     append_utf8(text, static_cast<char32_t>(point));
@@ -194,13 +171,13 @@ void strip_accents(std::string_view text, ChangedText& result) {
       continue;
     }
     points.clear();
-    if (first.valid) decompose(first.code_point, points);
+    if (first.valid) append_decomposition(first.code_point, points);
     while (first.valid && end < text.size()) {
       const Utf8Character next = read_utf8(text, end);
       if (!next.valid) break;
       const std::size_t count = points.size();
-      decompose(next.code_point, points);
-      if (combining_class_of(points[count]) == 0) {
+      append_decomposition(next.code_point, points);
+      if (combining_class(points[count]) == 0) {
         points.resize(count);
         break;
       }
@@ -284,8 +261,8 @@ std::string NormaliserSteps::json() const {
   return fmt::format(R"({{"type": "Sequence", "normalizers": [{}]}})", list);
 }
 
-std::unique_ptr<const NormaliserStep> make_strip_step(bool left, bool right) {
-  return std::make_unique<StripStep>(left, right);
+std::unique_ptr<const NormaliserStep> make_strip_step(StrippedEnds ends) {
+  return std::make_unique<StripStep>(ends);
 }
 
 std::unique_ptr<const NormaliserStep> make_replace_step(std::string from, std::string to) {

@@ -80,8 +80,8 @@ std::unique_ptr<const NormaliserStep> read_unigram_step(const Json& step, std::s
     return make_precompiled_step(json_string_member(step, "precompiled_charsmap", where), where);
   }
   if (type == "Strip") {
-    return make_strip_step(json_boolean_member(step, "strip_left", true, where),
-                           json_boolean_member(step, "strip_right", true, where));
+    return make_strip_step({.left = json_boolean_member(step, "strip_left", true, where),
+                            .right = json_boolean_member(step, "strip_right", true, where)});
   }
   if (type == "Replace") return read_replace_step(step, source);
   if (type == "Lowercase") return make_lowercase_step();

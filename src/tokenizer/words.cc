@@ -230,7 +230,7 @@ std::size_t WordsOfLetters<most_digits>::word_end(std::string_view text, std::si
   return other_word_end(text, begin, most_digits, false);
 }
 
-template <int most_digits, bool contractions>
+template <int most_digits, Contractions contractions>
 std::size_t WordsByCase<most_digits, contractions>::word_end(std::string_view text,
                                                              std::size_t begin) {
   // A mark could also be the optional character before the letters, but as it is in U and in W the
@@ -242,7 +242,9 @@ std::size_t WordsByCase<most_digits, contractions>::word_end(std::string_view te
   }
   const std::size_t end = cased_letters_end(text, first);
   if (end == first) return other_word_end(text, begin, most_digits, true);
-  if (contractions && end < text.size() && text[end] == '\'') return contraction_end(text, end);
+  if (contractions == Contractions::part_of_words && end < text.size() && text[end] == '\'') {
+    return contraction_end(text, end);
+  }
   return end;
 }
 
@@ -262,8 +264,8 @@ std::size_t WordsBetweenDigits<digits>::word_end(std::string_view text, std::siz
 
 template struct WordsOfLetters<3>;
 template struct WordsOfLetters<1>;
-template struct WordsByCase<3, true>;
-template struct WordsByCase<1, false>;
+template struct WordsByCase<3, Contractions::part_of_words>;
+template struct WordsByCase<1, Contractions::apart>;
 template struct WordsBetweenDigits<DigitWords::single>;
 template struct WordsBetweenDigits<DigitWords::runs>;
 

@@ -142,7 +142,8 @@ struct WordsOfLetters {
 //
 //   [^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?|\p{N}{1,most_digits}|
 //    ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+       C = (?i:'s|'t|'re|'ve|'m|'ll|'d)
-template <int most_digits, bool contractions>
+enum class Contractions { part_of_words, apart };
+template <int most_digits, Contractions contractions>
 struct WordsByCase {
   static std::size_t word_end(std::string_view text, std::size_t begin);
 };
@@ -156,15 +157,15 @@ struct WordsBetweenDigits {
 
 using Llama3Words = WordsOfLetters<3>;
 using Qwen2Words = WordsOfLetters<1>;
-using O200kWords = WordsByCase<3, true>;
-using TekkenWords = WordsByCase<1, false>;
+using O200kWords = WordsByCase<3, Contractions::part_of_words>;
+using TekkenWords = WordsByCase<1, Contractions::apart>;
 using Gpt2DigitWords = WordsBetweenDigits<DigitWords::single>;
 using Gpt2NumberWords = WordsBetweenDigits<DigitWords::runs>;
 
 extern template struct WordsOfLetters<3>;
 extern template struct WordsOfLetters<1>;
-extern template struct WordsByCase<3, true>;
-extern template struct WordsByCase<1, false>;
+extern template struct WordsByCase<3, Contractions::part_of_words>;
+extern template struct WordsByCase<1, Contractions::apart>;
 extern template struct WordsBetweenDigits<DigitWords::single>;
 extern template struct WordsBetweenDigits<DigitWords::runs>;
 

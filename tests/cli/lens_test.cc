@@ -50,6 +50,40 @@ TEST(Lens, TakesTheStreamApart) {
   EXPECT_EQ(run_heed("lens --residual --token '#9' --tokens 5 " + with_model()).status, 2);
 }
 
+TEST(Lens, NamesWordsOnlyWhereTheyAreNearerThanChance) {
+  const std::string call = "lens --nearest --top 3 --position 1 --tokens 5,17,4 " + with_model();
+  const Json found = json_of(call + " --json")["nearest"];
+  EXPECT_EQ(found["position"], 1);
+  EXPECT_EQ(found["depths"][0]["point"], "hook_embed");
+  EXPECT_NE(found["depths"][0]["best"]["token"]["id"], 17);  // the word itself
+  for (const Json& depth : found["depths"]) {
+    EXPECT_EQ(depth["words"].empty(), depth["best"]["cosine"] <= depth["chance"]);
+    EXPECT_LE(depth["words"].size(), 3U);
+  }
+  EXPECT_THAT(run_heed(call).out, HasSubstr("Chance: the largest cosine"));
+  for (const char* wrong :
+       {"--residual", "--by head", "--no-norm", "--per-cell 2", "--out x.svg"}) {
+    const Outcome refused = run_heed(call + " " + wrong);
+    EXPECT_EQ(refused.status, 2) << wrong;
+    EXPECT_THAT(refused.err, HasSubstr("--")) << wrong;
+  }
+}
+
+TEST(ExplainNeuron, SaysWhatWasSearchedAndHowToGiveAnotherText) {
+  const std::string call = "explain neuron --layer 0 --neuron 5 --top 3 ";
+  const std::string unread = run_heed(call + with_model()).out;
+  EXPECT_THAT(unread, HasSubstr("300 stories of the microworld, which this model has not read"));
+  EXPECT_THAT(unread, HasSubstr("--text book.txt"));
+  EXPECT_THAT(run_heed(call + "-m starter").out,
+              HasSubstr("Contexts in 300 stories of the microworld:"));
+  const testing::TemporaryDirectory directory;
+  const std::string file = (directory / "book.txt").string();
+  write_text_file(file, "One day a mole met a hare. The hare was glad.");
+  const std::string given = run_heed(call + with_model() + " --text " + file).out;
+  EXPECT_THAT(given, HasSubstr("Contexts in " + file + ":"));
+  EXPECT_EQ(json_of(call + "--json " + with_model())["source"], "microworld");
+}
+
 TEST(Lens, FitsTheTerminal) {
   for (const char* columns : {"60", "100"}) {
     const Outcome outcome =

@@ -135,6 +135,22 @@ class Explanations(TestCase):
         self.assertEqual(lens.tokens[2, :, 0].tolist(), by_hand.argmax(-1).tolist())
         self.assertLess(float(lens.divergences[-1].max()), 1e-6)
 
+    def test_nearest_words_beat_chance_or_are_not_named(self):
+        depths = heed.nearest_words(self.model, CLEAN, 1, 3)
+        own = int(self.model.to_tokens(CLEAN)[0, 1])
+        table = self.model.W_E - self.model.W_E.mean(0)
+        embedded = table[own]
+        cosines = table @ embedded / (np.linalg.norm(table, axis=1) * np.linalg.norm(embedded))
+        cosines[own] = -1
+        self.assertEqual(len(depths), self.model.cfg.n_layers + 2)
+        self.assertEqual(depths[0].best[0], int(cosines.argmax()))
+        self.assertAlmostEqual(depths[0].best[2], float(cosines.max()), 5)
+        for depth in depths:
+            self.assertEqual(not depth.words, depth.best[2] <= depth.chance)
+            self.assertTrue(all(cosine > depth.chance for _, _, cosine in depth.words))
+        with self.assertRaises(heed.Error):
+            heed.nearest_words(self.model, CLEAN, 10_000)
+
     def test_next_words(self):
         words = heed.next_words(self.model, CLEAN, 4)
         logits = self.model(CLEAN)[0, -1]

@@ -188,6 +188,70 @@ TEST_F(ExplorerNumbers, VectorsAndPlanes) {
   EXPECT_GT(plane["explained"][0], plane["explained"][1]);
 }
 
+// What the page says of a vector: the neighbours are those that a direct comparison with the served
+// embeddings gives, and only where they are nearer than chance.
+TEST_F(ExplorerNumbers, NearestWordsAreThoseOfTheServedEmbeddings) {
+  const Json found = explorer_.get(at("/nearest?position=-1&top=4"));
+  EXPECT_EQ(found["position"], tokens_.size() - 1);
+  ASSERT_EQ(found["depths"].size(), 8U);
+  const auto table = explorer_.array("/api/weights/token_embedding?");
+  const auto words = static_cast<std::size_t>(table.shape[0]);
+  const auto width = static_cast<std::size_t>(table.shape[1]);
+  std::vector<double> mean(width);
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    mean[i % width] += table.values[i] / static_cast<double>(words);
+  }
+  const auto cosine = [&](std::span<const float> vector, std::size_t word) {
+    double product = 0, first = 0, second = 0;
+    for (std::size_t c = 0; c < width; ++c) {
+      const double a = vector[c] - mean[c], b = table.values[word * width + c] - mean[c];
+      product += a * b;
+      first += a * a;
+      second += b * b;
+    }
+    return product / std::sqrt(first * second);
+  };
+  for (const Json& depth : found["depths"]) {
+    const auto vector =
+        explorer_.array(at("/arrays/" + depth["point"].get<std::string>() + "?positions=-1"));
+    const auto best = depth["best"]["token"]["id"].get<std::size_t>();
+    double largest = -1;
+    for (std::size_t word = 0; word < words; ++word) {
+      const bool is_own =
+          depth["point"] == "hook_embed" && word == static_cast<std::size_t>(tokens_.back());
+      if (!is_own) largest = std::max(largest, cosine(vector.values, word));
+    }
+    EXPECT_NEAR(cosine(vector.values, best), largest, 1e-5);
+    EXPECT_NEAR(depth["best"]["cosine"], largest, 1e-5);
+    EXPECT_EQ(depth["words"].empty(), depth["best"]["cosine"] <= depth["chance"]) << depth;
+    for (const Json& word : depth["words"]) EXPECT_GT(word["cosine"], depth["chance"]);
+  }
+  explorer_.refusal("GET", at("/nearest?top=0"), 400);
+  explorer_.refusal("GET", at("/nearest?position=99"), 400);
+}
+
+TEST_F(ExplorerNumbers, DirectionsAreCosinesWithTheServedRows) {
+  const Json found = explorer_.get(at("/directions?tokens=7,9&position=2"));
+  ASSERT_EQ(found["words"].size(), 2U);
+  ASSERT_EQ(found["points"].size(), 7U);
+  const auto row = explorer_.array("/api/weights/token_embedding?rows=9");
+  for (std::size_t at_point = 0; at_point < 7; ++at_point) {
+    const auto vector = explorer_.array(
+        at("/arrays/" + found["points"][at_point].get<std::string>() + "?positions=2"));
+    double product = 0, first = 0, second = 0;
+    for (std::size_t c = 0; c < row.values.size(); ++c) {
+      product += double{vector.values[c]} * row.values[c];
+      first += double{vector.values[c]} * vector.values[c];
+      second += double{row.values[c]} * row.values[c];
+    }
+    EXPECT_NEAR(found["words"][1]["cosines"][at_point], product / std::sqrt(first * second), 1e-5);
+    EXPECT_LE(found["mean"][at_point], found["largest"][at_point]);
+  }
+  explorer_.refusal("GET", at("/directions"), 400);
+  explorer_.refusal("GET", at("/directions?tokens=999999"), 400);
+  explorer_.refusal("GET", at("/directions?tokens=1&direction=up"), 400);
+}
+
 TEST_F(ExplorerNumbers, FiguresAreFiles) {
   for (const std::string kind : {"attention", "heads", "lens", "next"}) {
     EXPECT_TRUE(explorer_.send("GET", at("/figure?kind=" + kind)).body.starts_with("<svg"));

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/files.h"
 #include "engine/sense_sentences.h"
 #include "microscope/explain/vectors.h"
 #include "microscope/intervene/neuron_effects.h"
@@ -186,6 +187,23 @@ TEST_F(ExplorerSenses, EffectsOfNeuronsAreTheLibrarys) {
                 found["neurons"][i]["direct"].get<double>(), 1e-5);
   }
   explorer.refusal("GET", "/api/traces/" + changed + "/neurons/effects", 422);
+}
+
+// The page shows this sentence in the place of the contexts.
+TEST(ExplorerNeurons, SayHowToGiveATextToSearch) {
+  const std::string contexts = "/api/neurons/2/7/contexts?top=3";
+  TestExplorer without(load_model("english"));
+  const std::string told = without.refusal("GET", contexts, 409);
+  EXPECT_NE(told.find("heed explore -m english --corpus book.txt"), std::string::npos) << told;
+  EXPECT_NE(told.find("4 MB"), std::string::npos) << told;
+  const heed::testing::TemporaryDirectory directory;
+  write_text_file(directory / "book.txt", "The old man went down to the sea. He was tired.");
+  ExplorerOptions options;
+  options.corpus = directory / "book.txt";
+  TestExplorer with(load_model("english"), options);
+  const Json found = with.get(contexts);
+  EXPECT_EQ(found["source"], "book.txt");
+  EXPECT_EQ(found["contexts"].size(), 3U);
 }
 
 // The claims that the page makes: which words stand in a mystery does not tell who did it, and the

@@ -213,6 +213,8 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
     check("GET", trace + "/derivation", trace + "/derivation?point=" + std::string(point));
   }
   check("GET", trace + "/projection", trace + "/projection?other=t2");
+  check("GET", trace + "/nearest", trace + "/nearest?top=2");
+  check("GET", trace + "/directions", trace + "/directions?tokens=3,5&direction=next");
   check("GET", "/api/vectors", "/api/vectors?first=t1:1&second=t2:0");
   check("GET", "/api/neurons/{layer}/{neuron}", "/api/neurons/1/2");
   check("GET", "/api/neurons/{layer}/{neuron}", "/api/neurons/1/2?trace=t1");

@@ -26,9 +26,9 @@ Transformer make_gpt(const BenchmarkOptions& options, std::int64_t positions,
   StackSpecification config = find_gpt_config(options.config);
   config.context = std::max(config.context, positions);
   require_memory(options.config, model_cost(config).*memory);
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(seed);
-  return gpt;
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(seed);
+  return transformer;
 }
 
 BenchmarkReport describe(const BenchmarkOptions& options, const StackSpecification& config) {
@@ -49,38 +49,39 @@ Tensor<std::int32_t> random_tokens(const StackSpecification& config, const Shape
 // What Session does for one sequence, for any number of them.
 class BatchReader {
  public:
-  BatchReader(const Transformer& gpt, std::int64_t batch, std::int64_t capacity,
+  BatchReader(const Transformer& transformer, std::int64_t batch, std::int64_t capacity,
               CacheType cache_type)
-      : gpt_(gpt),
+      : transformer_(transformer),
         batch_(batch),
-        cache_(gpt.specification(), batch, capacity, cache_type),
-        step_(gpt.specification(), batch, 1, Keep::one_block),
-        last_(Shape{batch, gpt.specification().channels}),
-        logits_(Shape{batch, gpt.specification().vocabulary_size}) {}
+        cache_(transformer.specification(), batch, capacity, cache_type),
+        step_(transformer.specification(), batch, 1, Keep::one_block),
+        last_(Shape{batch, transformer.specification().channels}),
+        logits_(Shape{batch, transformer.specification().vocabulary_size}) {}
 
   // Appends tokens (B, T) and computes the logits of the last position.
   void read(View<const std::int32_t> tokens) {
     const std::int64_t positions = tokens.extent(1);
     if (positions == 1) {
       forward(tokens, step_, kernels::decoding_step);
-      return gpt_.project(step_.final_norm(), logits_, kernels::decoding_step);
+      return transformer_.project(step_.final_norm(), logits_, kernels::decoding_step);
     }
     if (!prompt_ || prompt_->positions() != positions) {
-      prompt_.emplace(gpt_.specification(), batch_, positions, Keep::one_block);
+      prompt_.emplace(transformer_.specification(), batch_, positions, Keep::one_block);
     }
     forward(tokens, *prompt_, positions);
     for (std::int64_t row = 0; row < batch_; ++row) {
       const View<float> from = prompt_->final_norm()[(row + 1) * positions - 1];
       std::copy_n(from.data(), from.size(), last_.view()[row].data());
     }
-    gpt_.project(last_, logits_);
+    transformer_.project(last_, logits_);
   }
 
   // Appends tokens (B, T) and computes the logits (B·T, V) of all positions.
   void read(View<const std::int32_t> tokens, View<float> logits) {
-    if (!prompt_) prompt_.emplace(gpt_.specification(), batch_, tokens.extent(1), Keep::one_block);
+    if (!prompt_)
+      prompt_.emplace(transformer_.specification(), batch_, tokens.extent(1), Keep::one_block);
     forward(tokens, *prompt_, tokens.extent(1));
-    gpt_.project(prompt_->final_norm(), logits);
+    transformer_.project(prompt_->final_norm(), logits);
   }
 
   void truncate(std::int64_t length) { cache_.truncate(length); }
@@ -88,12 +89,12 @@ class BatchReader {
  private:
   void forward(View<const std::int32_t> tokens, const StackActivations& activations,
                std::int64_t length) {
-    gpt_.forward(tokens,
-                 {.sequences = Sequences::next_of(cache_, tokens.extent(1)), .length = length},
-                 activations);
+    transformer_.forward(
+        tokens, {.sequences = Sequences::next_of(cache_, tokens.extent(1)), .length = length},
+        activations);
   }
 
-  const Transformer& gpt_;
+  const Transformer& transformer_;
   std::int64_t batch_;
   KeyValueCache cache_;
   std::optional<StackActivations> prompt_;
@@ -105,18 +106,18 @@ class BatchReader {
 // All memory of a training step.
 class TrainingWork {
  public:
-  TrainingWork(Transformer& gpt, std::int64_t batch, std::int64_t positions)
-      : gpt_(gpt),
-        settings_{.model = gpt.specification()},
-        tokens_(random_tokens(gpt.specification(), {batch, positions})),
-        optimizer_(gpt.specification(), settings_),
-        gradients_(gpt.architecture()),
-        buffers_(gpt.specification(), batch, positions) {}
+  TrainingWork(Transformer& transformer, std::int64_t batch, std::int64_t positions)
+      : transformer_(transformer),
+        settings_{.model = transformer.specification()},
+        tokens_(random_tokens(transformer.specification(), {batch, positions})),
+        optimizer_(transformer.specification(), settings_),
+        gradients_(transformer.architecture()),
+        buffers_(transformer.specification(), batch, positions) {}
 
   // The step of train(). The loss is irrelevant: tokens are their own targets.
   void step() {
     gradients_.clear();
-    gpt_.loss_and_gradients(
+    transformer_.loss_and_gradients(
         tokens_, tokens_,
         {.scale = 1.0F / static_cast<float>(tokens_.size()),
          .dropout = {.active = true, .seed = seed, .pass = static_cast<std::uint64_t>(steps_)}},
@@ -124,10 +125,10 @@ class TrainingWork {
     update();
   }
 
-  void update() { optimizer_.update(steps_++, gradients_, gpt_.parameters()); }
+  void update() { optimizer_.update(steps_++, gradients_, transformer_.parameters()); }
 
  private:
-  Transformer& gpt_;
+  Transformer& transformer_;
   TrainSettings settings_;
   Tensor<std::int32_t> tokens_;  // (B, T)
   Optimizer optimizer_;
@@ -142,16 +143,16 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
-  Transformer gpt = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
-  const StackSpecification& config = gpt.specification();
+  Transformer transformer = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
+  const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(4);
   const std::int64_t positions = options.context.value_or(config.context);
   const std::int64_t steps = options.count.value_or(1);
   require_positions_fit(config, positions);
   if (options.dtype == WeightFormat::bf16) {
-    gpt.parameters().set_precision(kernels::Precision::bf16);
+    transformer.parameters().set_precision(kernels::Precision::bf16);
   }
-  TrainingWork work(gpt, batch, positions);
+  TrainingWork work(transformer, batch, positions);
 
   BenchmarkReport report = describe(options, config);
   report.batch = batch;
@@ -183,17 +184,17 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 }
 
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
-  Transformer gpt = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
-  gpt.parameters().prepare(options.dtype);
-  gpt.parameters().pack();
-  const StackSpecification& config = gpt.specification();
+  Transformer transformer = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
+  transformer.parameters().prepare(options.dtype);
+  transformer.parameters().pack();
+  const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(1);
   const std::int64_t positions =
       options.context.value_or(std::min<std::int64_t>(512, config.context));
   const std::int64_t prompts = options.count.value_or(1);
   require_positions_fit(config, positions);
   const Tensor<std::int32_t> tokens = random_tokens(config, {batch, positions});
-  BatchReader reader(gpt, batch, positions, options.cache_type);
+  BatchReader reader(transformer, batch, positions, options.cache_type);
 
   BenchmarkReport report = describe(options, config);
   report.batch = batch;
@@ -225,9 +226,10 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
 
 BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   const std::int64_t before = options.context.value_or(0);
-  Transformer gpt = make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
-  gpt.parameters().prepare(options.dtype);
-  const StackSpecification& config = gpt.specification();
+  Transformer transformer =
+      make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
+  transformer.parameters().prepare(options.dtype);
+  const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(1);
   require_positions_fit(config, before + 1);
   const std::int64_t count =
@@ -235,7 +237,7 @@ BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   require_positions_fit(config, before + count);
   // (T, B, 1): of each position its tokens, side by side.
   const Tensor<std::int32_t> tokens = random_tokens(config, {count, batch, 1});
-  BatchReader reader(gpt, batch, before + count, options.cache_type);
+  BatchReader reader(transformer, batch, before + count, options.cache_type);
   if (before > 0) reader.read(random_tokens(config, {batch, before}));
 
   BenchmarkReport report = describe(options, config);

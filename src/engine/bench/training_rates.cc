@@ -95,13 +95,13 @@ class MeasuredPass {
  public:
   MeasuredPass(const TrainSettings& settings, const RateMeasurement& measurement)
       : shape_(measured_shape(settings, measurement)),
-        gpt_({.stacks = {shape_}}),
+        transformer_({.stacks = {shape_}}),
         gradients_({.stacks = {shape_}}),
         tokens_(Shape{measured_sequences(shape_, measurement), shape_.context}),
         buffers_(shape_, tokens_.shape()[0], shape_.context,
                  settings.recompute ? Keep::residuals : Keep::every_block) {
-    gpt_.parameters().initialize(settings.seed);
-    gpt_.parameters().set_precision(*settings.precision);
+    transformer_.parameters().initialize(settings.seed);
+    transformer_.parameters().set_precision(*settings.precision);
     for (std::int64_t i = 0; i < tokens_.size(); ++i) {
       tokens_[i] = static_cast<std::int32_t>(i * 7919 % shape_.vocabulary_size);
     }
@@ -114,23 +114,24 @@ class MeasuredPass {
     const DropoutPlan dropout{.active = true};
     const Pass pass{.sequences = {tokens_.shape()[0], shape_.context}, .dropout = dropout};
     Clock::time_point start = Clock::now();
-    gpt_.loss_and_gradients(
+    transformer_.loss_and_gradients(
         tokens_.view(), tokens_.view(),
         {.scale = 1.0F / static_cast<float>(tokens_.size()), .dropout = dropout}, buffers_,
         gradients_);
     seconds.whole.push_back(elapsed_since(start));
     start = Clock::now();
-    gpt_.forward(tokens_.view(), pass, buffers_.activations);
+    transformer_.forward(tokens_.view(), pass, buffers_.activations);
     seconds.forward.push_back(elapsed_since(start));
     // The gradient that the loss left there is as good as any.
     start = Clock::now();
-    gpt_.backward(tokens_.view(), pass, buffers_.activations, buffers_.gradients, &gradients_);
+    transformer_.backward(tokens_.view(), pass, buffers_.activations, buffers_.gradients,
+                          &gradients_);
     seconds.backward.push_back(elapsed_since(start));
   }
 
  private:
   StackSpecification shape_;
-  Transformer gpt_;
+  Transformer transformer_;
   Gradients gradients_;
   Tensor<std::int32_t> tokens_;  // (sequences, positions)
   TrainingBuffers buffers_;

@@ -14,14 +14,14 @@ using TermPart = AttributionTerm::Part;
 class AttributionProbe final : public Probe {
  public:
   // `kept` (null for an unedited pass) records what was edited.
-  AttributionProbe(const Transformer& gpt, const LogitQuestion& question, AttributionUnit unit,
+  AttributionProbe(const Transformer& model, const LogitQuestion& question, AttributionUnit unit,
                    std::int64_t position, const RecordedPass* kept = nullptr)
-      : gpt_(gpt),
+      : model_(model),
         unit_(unit),
         position_(position),
         kept_(kept),
-        direction_(logit_direction(gpt, question)),
-        mixture_(gpt.specification().block.attention) {}
+        direction_(logit_direction(model, question)),
+        mixture_(model.specification().block.attention) {}
 
   bool wants(const Point& point) const override {
     switch (point.kind) {
@@ -32,7 +32,7 @@ class AttributionProbe final : public Probe {
       case PointKind::residual_mid:
       case PointKind::feed_forward_out:
       case PointKind::final_scale: return true;
-      case PointKind::residual_post: return point.layer + 1 == gpt_.specification().layers;
+      case PointKind::residual_post: return point.layer + 1 == model_.specification().layers;
       case PointKind::query:
       case PointKind::rotated_query:
       case PointKind::key:
@@ -98,7 +98,7 @@ class AttributionProbe final : public Probe {
       rounding_ += rest;
     }
     terms_.push_back({.part = TermPart::bias, .value = bias_ / scale_ + direction_.constant});
-    if (gpt_.parameters().prepared_format() != kernels::WeightFormat::f32) {
+    if (model_.parameters().prepared_format() != kernels::WeightFormat::f32) {
       terms_.push_back({.part = TermPart::rounding, .value = rounding_});
     }
     return std::move(terms_);
@@ -161,7 +161,7 @@ class AttributionProbe final : public Probe {
 
   // mixed (H, D)
   void add_heads(std::int64_t layer, View<const float> mixed) {
-    const LinearWeights& projection = gpt_.parameters().block(layer).projection;
+    const LinearWeights& projection = model_.parameters().block(layer).projection;
     const std::vector<double> read = direction_.through(projection);
     const std::int64_t head_size = mixed.extent(1);
     for (std::int64_t head = 0; head < mixed.extent(0); ++head) {
@@ -203,7 +203,7 @@ class AttributionProbe final : public Probe {
 
   // neurons (F)
   void add_neurons(std::int64_t layer, View<const float> neurons) {
-    const LinearWeights& down = gpt_.parameters().block(layer).down;
+    const LinearWeights& down = model_.parameters().block(layer).down;
     const std::vector<double> read = direction_.through(down);
     for (std::int64_t neuron = 0; neuron < neurons.extent(0); ++neuron) {
       add_part({.part = TermPart::neuron,
@@ -214,7 +214,7 @@ class AttributionProbe final : public Probe {
     add_bias(down.bias);
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   AttributionUnit unit_;
   std::int64_t position_;
   const RecordedPass* kept_;
@@ -229,10 +229,10 @@ class AttributionProbe final : public Probe {
 };
 
 // From a row (1, C) of the final norm, multiplied as in the model.
-double model_logit(const Transformer& gpt, View<const float> final_norm_row,
+double model_logit(const Transformer& model, View<const float> final_norm_row,
                    const LogitQuestion& question) {
-  Tensor<float> logits(Shape{1, gpt.specification().vocabulary_size});
-  gpt.project(final_norm_row, logits);
+  Tensor<float> logits(Shape{1, model.specification().vocabulary_size});
+  model.project(final_norm_row, logits);
   return double{logits[question.token]} - (question.against ? logits[*question.against] : 0.0F);
 }
 
@@ -261,22 +261,23 @@ double Attribution::sum() const {
   return total;
 }
 
-Attribution attribute_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
+Attribution attribute_logit(const Transformer& model, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position) {
-  require_sums_to_logits(gpt.specification(), "logit attribution");
+  require_sums_to_logits(model.specification(), "logit attribution");
   position = position_in_text(position, std::ssize(tokens));
   // Later positions do not affect it.
   const std::span<const std::int32_t> read = tokens.first(static_cast<std::size_t>(position) + 1);
-  if (gpt.editor() != nullptr) {  // what it changed shows only beside what was written
-    return attribute_logit(RecordedPass(gpt, {.source = {}, .target = {read.begin(), read.end()}}),
-                           question, unit, position);
+  if (model.editor() != nullptr) {  // what it changed shows only beside what was written
+    return attribute_logit(
+        RecordedPass(model, {.source = {}, .target = {read.begin(), read.end()}}), question, unit,
+        position);
   }
-  AttributionProbe probe(gpt, question, unit, position);
-  const RecordedPass pass(gpt, {.source = {}, .target = {read.begin(), read.end()}}, {},
+  AttributionProbe probe(model, question, unit, position);
+  const RecordedPass pass(model, {.source = {}, .target = {read.begin(), read.end()}}, {},
                           {.keep = Keep::one_block, .observer = &probe});
   const double logit =
-      model_logit(gpt, pass.final_rows().slice(0, position, position + 1), question);
+      model_logit(model, pass.final_rows().slice(0, position, position + 1), question);
   return {.question = question,
           .unit = unit,
           .position = position,

@@ -62,7 +62,7 @@ struct Attribution {
 // final norm, the unembedding and the layers that are split; value biases belong to their heads.
 // Sums are accumulated in double. Throws what trace() throws, and Error{invalid_argument} for a
 // token or position that does not exist.
-Attribution attribute_logit(const Transformer& gpt, std::span<const std::int32_t> tokens,
+Attribution attribute_logit(const Transformer& model, std::span<const std::int32_t> tokens,
                             const LogitQuestion& question, AttributionUnit unit,
                             std::int64_t position = -1);
 

@@ -72,11 +72,20 @@ double LinearProbe::accuracy(View<const float> vectors, std::span<const std::siz
   return static_cast<double>(right) / static_cast<double>(labels.size());
 }
 
+bool ProbeAccuracy::beats(const ProbeAccuracy& other) const {
+  const auto variance = [](const ProbeAccuracy& probe) {
+    const double share = probe.accuracy;
+    return share * (1 - share) / static_cast<double>(probe.held_out);
+  };
+  return accuracy - other.accuracy > 2 * std::sqrt(variance(*this) + variance(other));
+}
+
 ProbeAccuracy probe_accuracy(View<const float> training, std::span<const std::size_t> labels,
                              View<const float> held_out,
                              std::span<const std::size_t> held_out_labels, std::size_t classes) {
   ProbeAccuracy result{
-      .accuracy = LinearProbe(training, labels, classes).accuracy(held_out, held_out_labels)};
+      .accuracy = LinearProbe(training, labels, classes).accuracy(held_out, held_out_labels),
+      .held_out = held_out.extent(0)};
   std::vector<std::size_t> shuffled(labels.begin(), labels.end());
   RandomStream random(order_seed, 0);
   for (int order = 0; order < label_orders; ++order) {

@@ -37,7 +37,12 @@ class LinearProbe {
 // order in training: what it reads right, it reads by chance.
 struct ProbeAccuracy {
   double accuracy = 0;
-  double shuffled = 0;  // the mean of five orders
+  double shuffled = 0;        // the mean of five orders
+  std::int64_t held_out = 0;  // vectors that both were measured on
+
+  // Whether it reads more than another probe of the same vectors or texts: by more than two
+  // standard errors of the difference of two independent shares.
+  bool beats(const ProbeAccuracy& other) const;
 };
 ProbeAccuracy probe_accuracy(View<const float> training, std::span<const std::size_t> labels,
                              View<const float> held_out,

@@ -15,8 +15,8 @@ void require_token(std::int32_t token, const StackSpecification& config) {
           "token {} is not in the vocabulary of {}", token, config.vocabulary_size);
 }
 
-void add_token(const Transformer& gpt, std::int32_t token, double sign, LogitDirection& to) {
-  const Parameters& parameters = gpt.parameters();
+void add_token(const Transformer& model, std::int32_t token, double sign, LogitDirection& to) {
+  const Parameters& parameters = model.parameters();
   const NormWeights& norm = parameters.final_norm();
   const std::vector<float> row = kernels::multiplied_row(parameters.unembedding(), token);
   for (std::size_t c = 0; c < row.size(); ++c) {
@@ -27,14 +27,14 @@ void add_token(const Transformer& gpt, std::int32_t token, double sign, LogitDir
     to.constant += sign * parameters.unembedding().bias(token);
 }
 
-LogitDirection no_direction(const Transformer& gpt) {
-  require_sums_to_logits(gpt.specification(), "a direction of logits");
-  return {.direction = std::vector<double>(gpt.specification().channels, 0.0)};
+LogitDirection no_direction(const Transformer& model) {
+  require_sums_to_logits(model.specification(), "a direction of logits");
+  return {.direction = std::vector<double>(model.specification().channels, 0.0)};
 }
 
 // As a layer norm does.
-LogitDirection without_mean(const Transformer& gpt, LogitDirection result) {
-  if (gpt.specification().block.norm.kind == NormKind::rms) return result;
+LogitDirection without_mean(const Transformer& model, LogitDirection result) {
+  if (model.specification().block.norm.kind == NormKind::rms) return result;
   const double mean = std::accumulate(result.direction.begin(), result.direction.end(), 0.0) /
                       static_cast<double>(result.direction.size());
   for (double& value : result.direction) value -= mean;
@@ -71,25 +71,25 @@ std::vector<double> LogitDirection::through(const LinearWeights& linear) const {
   return sums;
 }
 
-LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& question) {
-  LogitDirection result = no_direction(gpt);
-  question.validate(gpt.specification());
-  add_token(gpt, question.token, 1.0, result);
-  if (question.against) add_token(gpt, *question.against, -1.0, result);
-  return without_mean(gpt, std::move(result));
+LogitDirection logit_direction(const Transformer& model, const LogitQuestion& question) {
+  LogitDirection result = no_direction(model);
+  question.validate(model.specification());
+  add_token(model, question.token, 1.0, result);
+  if (question.against) add_token(model, *question.against, -1.0, result);
+  return without_mean(model, std::move(result));
 }
 
-LogitDirection log_probability_direction(const Transformer& gpt, std::int32_t token,
+LogitDirection log_probability_direction(const Transformer& model, std::int32_t token,
                                          std::span<const double> probabilities) {
-  LogitDirection result = no_direction(gpt);
-  require_token(token, gpt.specification());
-  check(std::ssize(probabilities) == gpt.specification().vocabulary_size,
+  LogitDirection result = no_direction(model);
+  require_token(token, model.specification());
+  check(std::ssize(probabilities) == model.specification().vocabulary_size,
         "every token has a probability");
-  add_token(gpt, token, 1.0, result);
+  add_token(model, token, 1.0, result);
   for (std::size_t other = 0; other < probabilities.size(); ++other) {
-    add_token(gpt, static_cast<std::int32_t>(other), -probabilities[other], result);
+    add_token(model, static_cast<std::int32_t>(other), -probabilities[other], result);
   }
-  return without_mean(gpt, std::move(result));
+  return without_mean(model, std::move(result));
 }
 
 namespace {
@@ -124,12 +124,12 @@ std::vector<VocabularyProjection> project_through(View<const float> table,
 
 }  // namespace
 
-std::vector<VocabularyProjection> project_to_logits(const Transformer& gpt,
+std::vector<VocabularyProjection> project_to_logits(const Transformer& model,
                                                     View<const float> directions,
                                                     std::int64_t top) {
-  require_sums_to_logits(gpt.specification(), "a projection to logits");
-  const View<const float> gain = gpt.parameters().final_norm().gain;
-  const bool centres = gpt.specification().block.norm.kind == NormKind::layer;
+  require_sums_to_logits(model.specification(), "a projection to logits");
+  const View<const float> gain = model.parameters().final_norm().gain;
+  const bool centres = model.specification().block.norm.kind == NormKind::layer;
   Tensor<float> normed(directions.shape());
   for (std::int64_t row = 0; row < directions.extent(0); ++row) {
     double mean = 0;
@@ -141,13 +141,13 @@ std::vector<VocabularyProjection> project_to_logits(const Transformer& gpt,
       normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
     }
   }
-  return project_through(gpt.parameters().unembedding().weight, normed, top);
+  return project_through(model.parameters().unembedding().weight, normed, top);
 }
 
-std::vector<VocabularyProjection> project_to_embeddings(const Transformer& gpt,
+std::vector<VocabularyProjection> project_to_embeddings(const Transformer& model,
                                                         View<const float> directions,
                                                         std::int64_t top) {
-  return project_through(gpt.parameters().token_embedding(), directions, top);
+  return project_through(model.parameters().token_embedding(), directions, top);
 }
 
 }  // namespace heed

@@ -38,12 +38,12 @@ struct LogitDirection {
   std::vector<double> through(const LinearWeights& linear) const;
 };
 
-LogitDirection logit_direction(const Transformer& gpt, const LogitQuestion& question);
+LogitDirection logit_direction(const Transformer& model, const LogitQuestion& question);
 
 // The same of log p(token), to first order at the given probabilities of all tokens: the token's
 // logit less the mean of all logits with these weights. What raises all likely words alike is
 // nothing in it. Throws Error{invalid_argument} for a token outside the vocabulary.
-LogitDirection log_probability_direction(const Transformer& gpt, std::int32_t token,
+LogitDirection log_probability_direction(const Transformer& model, std::int32_t token,
                                          std::span<const double> probabilities);
 
 // Directions of the residual stream as tokens: projection onto the vocabulary.
@@ -62,11 +62,11 @@ struct VocabularyProjection {
 // suppress. Applies the final norm's gain and, for layer norms, its centring, without its scale and
 // the biases. At most
 // `top` tokens at each end.
-std::vector<VocabularyProjection> project_to_logits(const Transformer& gpt,
+std::vector<VocabularyProjection> project_to_logits(const Transformer& model,
                                                     View<const float> directions, std::int64_t top);
 
 // Projects input directions (M, C) onto the token embeddings: the tokens that they respond to.
-std::vector<VocabularyProjection> project_to_embeddings(const Transformer& gpt,
+std::vector<VocabularyProjection> project_to_embeddings(const Transformer& model,
                                                         View<const float> directions,
                                                         std::int64_t top);
 

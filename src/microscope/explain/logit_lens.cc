@@ -26,9 +26,9 @@ class Prediction {
         log_sums_(static_cast<std::size_t>(rows)) {}
 
   // From stream (M, C), M up to the capacity.
-  void compute(const Transformer& gpt, View<const float> stream, LensNorm norm) {
+  void compute(const Transformer& model, View<const float> stream, LensNorm norm) {
     const View<float> logits = log_probabilities_.view().slice(0, 0, stream.extent(0));
-    project(gpt, stream, norm, logits);
+    project(model, stream, norm, logits);
     parallel_items(stream.extent(0), [&](std::int64_t row) {
       log_sums_[row] = to_log_probabilities(logits[row].span());
     });
@@ -155,14 +155,14 @@ void require_lens(const Transformer& model) {
 using StreamAt = std::function<View<const float>(const Point&)>;
 
 // For a text of `length` tokens.
-LogitLens read_streams(const Transformer& gpt, std::int64_t length, const StreamAt& stream_at,
+LogitLens read_streams(const Transformer& model, std::int64_t length, const StreamAt& stream_at,
                        const LensOptions& options) {
-  require_lens(gpt);
-  const StackSpecification& config = gpt.specification();
+  require_lens(model);
+  const StackSpecification& config = model.specification();
   const std::vector<std::int64_t> chosen = chosen_positions(options, length);
   const auto positions = std::ssize(chosen);
   require_followed(options, config, positions);
-  LogitLens lens{.points = stream_points(gpt.architecture()), .positions = positions};
+  LogitLens lens{.points = stream_points(model.architecture()), .positions = positions};
   const auto points = std::ssize(lens.points);
   lens.cells.resize(static_cast<std::size_t>(points * positions));
 
@@ -177,9 +177,9 @@ LogitLens read_streams(const Transformer& gpt, std::int64_t length, const Stream
                      std::span(chosen).subspan(static_cast<std::size_t>(begin),
                                                static_cast<std::size_t>(end - begin)));
     };
-    last.compute(gpt, stream(points - 1), options.norm);
+    last.compute(model, stream(points - 1), options.norm);
     for (std::int64_t point = 0; point < points; ++point) {
-      current.compute(gpt, stream(point), options.norm);
+      current.compute(model, stream(point), options.norm);
       parallel_items(end - begin, [&](std::int64_t row) {
         lens.cells[point * positions + begin + row] =
             read_cell(current, last, row, options.top, followed_at(options, begin + row));
@@ -191,16 +191,16 @@ LogitLens read_streams(const Transformer& gpt, std::int64_t length, const Stream
 
 }  // namespace
 
-LogitLens look_through_layers(const Transformer& gpt, std::span<const std::int32_t> tokens,
+LogitLens look_through_layers(const Transformer& model, std::span<const std::int32_t> tokens,
                               const LensOptions& options) {
   const auto chosen = std::ssize(chosen_positions(options, std::ssize(tokens)));
-  require_followed(options, gpt.specification(), chosen);
-  Capture streams(stream_points(gpt.architecture()));
-  observe_pass(gpt, tokens, streams);
+  require_followed(options, model.specification(), chosen);
+  Capture streams(stream_points(model.architecture()));
+  observe_pass(model, tokens, streams);
   const auto stream_at = [&](const Point& point) {
     return View<const float>(streams.at(point).view()[0]);
   };
-  return read_streams(gpt, std::ssize(tokens), stream_at, options);
+  return read_streams(model, std::ssize(tokens), stream_at, options);
 }
 
 LogitLens look_through_layers(const RecordedPass& pass, const LensOptions& options) {

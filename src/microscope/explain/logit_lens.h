@@ -58,7 +58,7 @@ struct LogitLens {
 // prediction. Keeps (L + 1)·T·C numbers; logits are computed in chunks of positions. Throws what
 // trace() throws, and Error{invalid_argument} for a followed token outside the vocabulary or a
 // number of them that is neither 0, 1 nor T.
-LogitLens look_through_layers(const Transformer& gpt, std::span<const std::int32_t> tokens,
+LogitLens look_through_layers(const Transformer& model, std::span<const std::int32_t> tokens,
                               const LensOptions& options = {});
 
 // The same for a recorded pass with its interventions; of two texts, of the decoder.

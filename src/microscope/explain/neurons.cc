@@ -8,16 +8,16 @@
 
 namespace heed {
 
-void copy_neuron_output(const Transformer& gpt, std::int64_t layer, std::int64_t neuron,
+void copy_neuron_output(const Transformer& model, std::int64_t layer, std::int64_t neuron,
                         std::span<float> out) {
-  const View<const float> weight = gpt.parameters().block(layer).down.weight;  // (C, F)
+  const View<const float> weight = model.parameters().block(layer).down.weight;  // (C, F)
   for (std::size_t c = 0; c < out.size(); ++c) {
     out[c] = weight(static_cast<std::int64_t>(c), neuron);
   }
 }
 
-std::vector<double> neuron_output_lengths(const Transformer& gpt, std::int64_t layer) {
-  const View<const float> weight = gpt.parameters().block(layer).down.weight;
+std::vector<double> neuron_output_lengths(const Transformer& model, std::int64_t layer) {
+  const View<const float> weight = model.parameters().block(layer).down.weight;
   std::vector<double> squares(static_cast<std::size_t>(weight.extent(1)), 0.0);
   for (std::int64_t c = 0; c < weight.extent(0); ++c) {
     for (std::size_t n = 0; n < squares.size(); ++n) {
@@ -29,10 +29,10 @@ std::vector<double> neuron_output_lengths(const Transformer& gpt, std::int64_t l
   return squares;
 }
 
-std::vector<NeuronStrength> strongest_neurons(const Transformer& gpt, std::int64_t layer,
+std::vector<NeuronStrength> strongest_neurons(const Transformer& model, std::int64_t layer,
                                               std::span<const float> activations,
                                               std::size_t count) {
-  const std::vector<double> lengths = neuron_output_lengths(gpt, layer);
+  const std::vector<double> lengths = neuron_output_lengths(model, layer);
   std::vector<NeuronStrength> neurons;
   for (std::size_t n = 0; n < lengths.size(); ++n) {
     neurons.push_back({static_cast<std::int64_t>(n), activations[n],
@@ -45,10 +45,10 @@ std::vector<NeuronStrength> strongest_neurons(const Transformer& gpt, std::int64
   return neurons;
 }
 
-std::vector<double> direct_neuron_effects(const Transformer& gpt, std::int64_t layer,
+std::vector<double> direct_neuron_effects(const Transformer& model, std::int64_t layer,
                                           std::span<const float> activations,
                                           const LogitDirection& direction, double scale) {
-  std::vector<double> effects = direction.through(gpt.parameters().block(layer).down);
+  std::vector<double> effects = direction.through(model.parameters().block(layer).down);
   check(effects.size() == activations.size(), "every neuron has an activation");
   for (std::size_t n = 0; n < effects.size(); ++n) effects[n] *= activations[n] / scale;
   return effects;
@@ -153,12 +153,12 @@ class NeuronProbe final : public Probe {
 };
 
 // Runs `batch` windows of `window` tokens, starting at `first`.
-void read_windows(const Transformer& gpt, std::span<const std::int32_t> corpus, std::int64_t first,
-                  const StackActivations& activations, NeuronProbe& probe) {
+void read_windows(const Transformer& model, std::span<const std::int32_t> corpus,
+                  std::int64_t first, const StackActivations& activations, NeuronProbe& probe) {
   probe.start(first);
   const Pass pass{.sequences = {activations.batch(), activations.positions()}, .probe = &probe};
-  gpt.forward({corpus.data() + first, {activations.batch(), activations.positions()}}, pass,
-              activations);
+  model.forward({corpus.data() + first, {activations.batch(), activations.positions()}}, pass,
+                activations);
 }
 
 void require_neurons(const StackSpecification& config, std::span<const NeuronId> neurons) {
@@ -168,31 +168,31 @@ void require_neurons(const StackSpecification& config, std::span<const NeuronId>
   }
 }
 
-VocabularyProjection what_it_says(const Transformer& gpt, const NeuronId& id, std::int64_t top) {
-  Tensor<float> column(Shape{1, gpt.specification().channels});
-  copy_neuron_output(gpt, id.layer, id.neuron, column.span());
-  return project_to_logits(gpt, column, top).front();
+VocabularyProjection what_it_says(const Transformer& model, const NeuronId& id, std::int64_t top) {
+  Tensor<float> column(Shape{1, model.specification().channels});
+  copy_neuron_output(model, id.layer, id.neuron, column.span());
+  return project_to_logits(model, column, top).front();
 }
 
 }  // namespace
 
-std::vector<NeuronMemory> find_neuron_contexts(const Transformer& gpt,
+std::vector<NeuronMemory> find_neuron_contexts(const Transformer& model,
                                                std::span<const std::int32_t> corpus,
                                                std::span<const NeuronId> neurons,
                                                const NeuronSearch& search) {
-  require_sums_to_logits(gpt.specification(), "what neurons write");
+  require_sums_to_logits(model.specification(), "what neurons write");
   require_tokens(corpus, "the corpus");
   require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
           "top, window and batch of a neuron search must be at least 1");
-  require_neurons(gpt.specification(), neurons);
+  require_neurons(model.specification(), neurons);
   std::vector<Recorder> recorders;
   for (const NeuronId& id : neurons) recorders.emplace_back(id, search);
   NeuronProbe probe(corpus, recorders);
 
   const std::int64_t total = std::ssize(corpus);
-  const std::int64_t window = std::min({search.window, gpt.specification().context, total});
+  const std::int64_t window = std::min({search.window, model.specification().context, total});
   const std::int64_t batch = std::min(search.batch, total / window);
-  const StackActivations activations(gpt.specification(), batch, window, Keep::one_block);
+  const StackActivations activations(model.specification(), batch, window, Keep::one_block);
   std::int64_t done = 0;
   const auto report = [&] {
     if (search.progress) search.progress({"reading", done, total});
@@ -201,18 +201,18 @@ std::vector<NeuronMemory> find_neuron_contexts(const Transformer& gpt,
   };
   for (; done + batch * window <= total; done += batch * window) {
     report();
-    read_windows(gpt, corpus, done, activations, probe);
+    read_windows(model, corpus, done, activations, probe);
   }
   while (done < total) {  // the windows that do not fill a batch, and the last, shorter one
     report();
     const std::int64_t rest = std::min(window, total - done);
-    read_windows(gpt, corpus, done, {gpt.specification(), 1, rest, Keep::one_block}, probe);
+    read_windows(model, corpus, done, {model.specification(), 1, rest, Keep::one_block}, probe);
     done += rest;
   }
   std::vector<NeuronMemory> memories;
   for (Recorder& recorder : recorders) {
     memories.push_back(std::move(recorder).result());
-    memories.back().says = what_it_says(gpt, memories.back().id, search.top);
+    memories.back().says = what_it_says(model, memories.back().id, search.top);
   }
   return memories;
 }

@@ -13,11 +13,11 @@ namespace heed {
 
 // The output vectors of a layer's neurons.
 // A neuron's column of W_out, (C): what it writes to the stream per unit of activation.
-void copy_neuron_output(const Transformer& gpt, std::int64_t layer, std::int64_t neuron,
+void copy_neuron_output(const Transformer& model, std::int64_t layer, std::int64_t neuron,
                         std::span<float> out);
 
 // The Euclidean norms of all columns of W_out, (F).
-std::vector<double> neuron_output_lengths(const Transformer& gpt, std::int64_t layer);
+std::vector<double> neuron_output_lengths(const Transformer& model, std::int64_t layer);
 
 // The `count` neurons with the largest |activation| · ‖column‖ at a position, largest first.
 struct NeuronStrength {
@@ -25,13 +25,13 @@ struct NeuronStrength {
   float activation = 0;
   double strength = 0;
 };
-std::vector<NeuronStrength> strongest_neurons(const Transformer& gpt, std::int64_t layer,
+std::vector<NeuronStrength> strongest_neurons(const Transformer& model, std::int64_t layer,
                                               std::span<const float> activations,
                                               std::size_t count);
 
 // What each neuron of a layer adds to a logit, or a log-probability, past all later blocks:
 // activation · (its output vector · direction) / `scale`, the final norm's. Of `activations` (F).
-std::vector<double> direct_neuron_effects(const Transformer& gpt, std::int64_t layer,
+std::vector<double> direct_neuron_effects(const Transformer& model, std::int64_t layer,
                                           std::span<const float> activations,
                                           const LogitDirection& direction, double scale);
 
@@ -74,7 +74,7 @@ struct NeuronSearch {
 // (Geva et al., Transformer Feed-Forward Layers Are Key-Value Memories, 2021). Memory does not grow
 // with the corpus. Throws Error{invalid_argument} for no tokens or a neuron that does not
 // exist, Error{interrupted} when stopped.
-std::vector<NeuronMemory> find_neuron_contexts(const Transformer& gpt,
+std::vector<NeuronMemory> find_neuron_contexts(const Transformer& model,
                                                std::span<const std::int32_t> corpus,
                                                std::span<const NeuronId> neurons,
                                                const NeuronSearch& search = {});

@@ -26,9 +26,9 @@ void add_to(Vector& sum, std::span<const float> vector) {
 class PartsProbe final : public Probe {
  public:
   // `kept` (null for an unedited pass) records what was edited.
-  PartsProbe(const Transformer& gpt, ResidualUnit unit, std::int64_t position,
+  PartsProbe(const Transformer& model, ResidualUnit unit, std::int64_t position,
              const RecordedPass* kept = nullptr)
-      : gpt_(gpt), unit_(unit), position_(position), kept_(kept) {}
+      : model_(model), unit_(unit), position_(position), kept_(kept) {}
 
   bool wants(const Point& point) const override {
     switch (point.kind) {
@@ -39,7 +39,7 @@ class PartsProbe final : public Probe {
       case PointKind::residual_mid:
       case PointKind::feed_forward_out: return true;
       case PointKind::mixed_values: return unit_ == ResidualUnit::head;
-      case PointKind::residual_post: return point.layer + 1 == gpt_.specification().layers;
+      case PointKind::residual_post: return point.layer + 1 == model_.specification().layers;
       default: return false;
     }
   }
@@ -132,14 +132,14 @@ class PartsProbe final : public Probe {
   void finish(const Point& point, std::span<const float> stream) {
     reach(point, stream);
     stream_.assign(stream.begin(), stream.end());
-    if (gpt_.parameters().prepared_format() == kernels::WeightFormat::f32) return;
+    if (model_.parameters().prepared_format() == kernels::WeightFormat::f32) return;
     add_to(rounding_, difference(stream, written_));
     add("rounding", rounding_);
   }
 
   // mixed (H, D)
   void add_heads(std::int64_t layer, View<const float> mixed) {
-    const LinearWeights& projection = gpt_.parameters().block(layer).projection;
+    const LinearWeights& projection = model_.parameters().block(layer).projection;
     const kernels::MultipliedWeight multiplied(projection);
     const View<const float> weight = multiplied.view();  // (C, A)
     const std::int64_t head_size = mixed.extent(1);
@@ -159,7 +159,7 @@ class PartsProbe final : public Probe {
     }
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   ResidualUnit unit_;
   std::int64_t position_;
   const RecordedPass* kept_;
@@ -173,13 +173,13 @@ class PartsProbe final : public Probe {
 
 }  // namespace
 
-ResidualParts decompose_residual(const Transformer& gpt, std::span<const std::int32_t> tokens,
+ResidualParts decompose_residual(const Transformer& model, std::span<const std::int32_t> tokens,
                                  ResidualUnit unit, std::int64_t position) {
-  require_predicts_next(gpt.specification(), "a sum of residual parts");
-  require_sums_to_logits(gpt.specification(), "a sum of residual parts");
+  require_predicts_next(model.specification(), "a sum of residual parts");
+  require_sums_to_logits(model.specification(), "a sum of residual parts");
   position = position_in_text(position, std::ssize(tokens));
-  PartsProbe probe(gpt, unit, position);
-  observe_pass(gpt, tokens.first(static_cast<std::size_t>(position) + 1), probe);
+  PartsProbe probe(model, unit, position);
+  observe_pass(model, tokens.first(static_cast<std::size_t>(position) + 1), probe);
   return probe.result();
 }
 

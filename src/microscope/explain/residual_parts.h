@@ -34,7 +34,7 @@ struct ResidualParts {
 
 // At `position` of a text (−1: the last) (TransformerLens: decompose_resid, stack_head_results).
 // Throws what trace() throws, and Error{invalid_argument} for a position that does not exist.
-ResidualParts decompose_residual(const Transformer& gpt, std::span<const std::int32_t> tokens,
+ResidualParts decompose_residual(const Transformer& model, std::span<const std::int32_t> tokens,
                                  ResidualUnit unit, std::int64_t position = -1);
 
 // The same for a recorded pass with its interventions: what an intervention adds to the stream, or

@@ -22,14 +22,14 @@ constexpr double least_effect = 1.0 / 3;
 
 class EdgeChoice {
  public:
-  EdgeChoice(const Transformer& gpt, std::span<const std::int32_t> tokens,
+  EdgeChoice(const Transformer& model, std::span<const std::int32_t> tokens,
              const EdgeQuestion& question, StopFlag stop)
-      : config_(gpt.specification()),
-        runs_(gpt, tokens, stop),
+      : config_(model.specification()),
+        runs_(model, tokens, stop),
         tokens_(tokens),
         question_(question),
         keys_(question.keys),
-        can_replace_(gpt.editor() == nullptr) {}
+        can_replace_(model.editor() == nullptr) {}
 
   std::optional<ShownEdge> choose() {
     cut_candidates();
@@ -241,7 +241,8 @@ std::vector<TokenRun> single_tokens(std::int64_t count) {
   return runs;
 }
 
-std::optional<ShownEdge> edge_to_show(const Transformer& gpt, std::span<const std::int32_t> tokens,
+std::optional<ShownEdge> edge_to_show(const Transformer& model,
+                                      std::span<const std::int32_t> tokens,
                                       const EdgeQuestion& question, StopFlag stop) {
   const TokenRun& word = question.word;
   require(word.begin >= 0 && word.begin < word.end && word.end <= std::ssize(tokens),
@@ -254,7 +255,7 @@ std::optional<ShownEdge> edge_to_show(const Transformer& gpt, std::span<const st
     if (key.begin < end) before.keys.push_back({key.begin, end});
   }
   const auto read = tokens.first(static_cast<std::size_t>(word.end));
-  return EdgeChoice(gpt, read, before, stop).choose();
+  return EdgeChoice(model, read, before, stop).choose();
 }
 
 }  // namespace heed

@@ -88,7 +88,8 @@ struct EdgeQuestion {
 // read three other words each. Ties go to the first. In a model whose passes are edited, edges rank
 // by their cut alone. Throws what EdgeRuns throws, and Error{invalid_argument} for a word outside
 // the text.
-std::optional<ShownEdge> edge_to_show(const Transformer& gpt, std::span<const std::int32_t> tokens,
+std::optional<ShownEdge> edge_to_show(const Transformer& model,
+                                      std::span<const std::int32_t> tokens,
                                       const EdgeQuestion& question, StopFlag stop = nullptr);
 
 double total_variation(std::span<const double> a, std::span<const double> b);

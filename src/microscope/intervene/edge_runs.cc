@@ -26,38 +26,38 @@ std::vector<double> softmax_of(std::span<const float> logits) {
   return probabilities;
 }
 
-bool shares_passes(const Transformer& gpt) {
-  const StackSpecification& config = gpt.specification();
-  return gpt.editor() == nullptr && !config.is_post_norm() && config.final_norm &&
+bool shares_passes(const Transformer& model) {
+  const StackSpecification& config = model.specification();
+  return model.editor() == nullptr && !config.is_post_norm() && config.final_norm &&
          !config.prediction_head;
 }
 
-const Transformer& checked(const Transformer& gpt, std::span<const std::int32_t> tokens) {
-  require_predicts_next(gpt.specification(), "effects of edges");
-  require_text_fits(gpt.specification(), tokens);
-  return gpt;
+const Transformer& checked(const Transformer& model, std::span<const std::int32_t> tokens) {
+  require_predicts_next(model.specification(), "effects of edges");
+  require_text_fits(model.specification(), tokens);
+  return model;
 }
 
 }  // namespace
 
-EdgeRuns::EdgeRuns(const Transformer& gpt, std::span<const std::int32_t> tokens, StopFlag stop)
-    : gpt_(checked(gpt, tokens)),
+EdgeRuns::EdgeRuns(const Transformer& model, std::span<const std::int32_t> tokens, StopFlag stop)
+    : model_(checked(model, tokens)),
       tokens_(tokens.begin(), tokens.end()),
       stop_(stop),
-      by_rows_(shares_passes(gpt)),
-      cache_(gpt.make_cache(1, std::ssize(tokens), CacheType::f32)),
-      activations_(gpt.specification(), 1, std::ssize(tokens),
+      by_rows_(shares_passes(model)),
+      cache_(model.make_cache(1, std::ssize(tokens), CacheType::f32)),
+      activations_(model.specification(), 1, std::ssize(tokens),
                    by_rows_ ? Keep::every_block : Keep::one_block),
-      step_(gpt.specification(), 1, 1, Keep::one_block),
-      rows_(gpt.specification(), query()) {
+      step_(model.specification(), 1, 1, Keep::one_block),
+      rows_(model.specification(), query()) {
   feed(tokens_, nullptr, &rows_, activations_);
-  const StackSpecification& config = gpt.specification();
+  const StackSpecification& config = model.specification();
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const View<const float> values = cache_.values(layer, query() + 1)[0];
     kernels::copy(values, values_.emplace_back(values.shape()));
   }
   Tensor<float> logits(Shape{1, config.vocabulary_size});
-  gpt.project(activations_.final_norm().slice(0, query(), query() + 1), logits, query() + 1);
+  model.project(activations_.final_norm().slice(0, query(), query() + 1), logits, query() + 1);
   probabilities_ = softmax_of(logits.span());
 }
 
@@ -70,13 +70,13 @@ void EdgeRuns::feed(std::span<const std::int32_t> tokens, Editor* editor, Probe*
                     const StackActivations& activations) {
   require_running();
   const std::int64_t count = std::ssize(tokens);
-  gpt_.forward({tokens.data(), {1, count}},
-               {.sequences = Sequences::next_of(cache_, count),
-                .length = query() + 1,
-                .text_length = query() + 1,
-                .probe = probe,
-                .editor = editor},
-               activations);
+  model_.forward({tokens.data(), {1, count}},
+                 {.sequences = Sequences::next_of(cache_, count),
+                  .length = query() + 1,
+                  .text_length = query() + 1,
+                  .probe = probe,
+                  .editor = editor},
+                 activations);
   positions_read_ += count;
 }
 
@@ -85,7 +85,7 @@ void EdgeRuns::cache_up_to(std::int64_t length) {
   if (cache_.length() > length) cache_.truncate(length);
   const std::int64_t held = cache_.length();
   if (held == length) return;
-  const StackActivations activations(gpt_.specification(), 1, length - held, Keep::one_block);
+  const StackActivations activations(model_.specification(), 1, length - held, Keep::one_block);
   feed(std::span(tokens_).subspan(static_cast<std::size_t>(held),
                                   static_cast<std::size_t>(length - held)),
        nullptr, nullptr, activations);
@@ -94,15 +94,15 @@ void EdgeRuns::cache_up_to(std::int64_t length) {
 std::vector<double> EdgeRuns::read_last(Editor* editor) {
   cache_up_to(query());
   feed({&tokens_.back(), 1}, editor, nullptr, step_);
-  Tensor<float> logits(Shape{1, gpt_.specification().vocabulary_size});
-  gpt_.project(step_.final_norm(), logits, query() + 1);
+  Tensor<float> logits(Shape{1, model_.specification().vocabulary_size});
+  model_.project(step_.final_norm(), logits, query() + 1);
   return softmax_of(logits.span());
 }
 
 // (D), of the key/value head that a head reads.
 View<const float> EdgeRuns::value(std::int64_t layer, std::int64_t head,
                                   std::int64_t position) const {
-  const std::int64_t group = gpt_.specification().block.attention.group_size();
+  const std::int64_t group = model_.specification().block.attention.group_size();
   return values_[static_cast<std::size_t>(layer)].view()[position][head / group];
 }
 
@@ -129,7 +129,7 @@ std::vector<float> EdgeRuns::mixed_without(const AttentionEdge& edge) const {
 
 std::vector<float> EdgeRuns::mixed_with(const AttentionEdge& edge, View<const float> values) const {
   const std::span<const float> row = rows_.row(edge.head);
-  const std::int64_t group = gpt_.specification().block.attention.group_size();
+  const std::int64_t group = model_.specification().block.attention.group_size();
   std::vector<float> mixed;
   for (std::int64_t i = 0; i < head_size(); ++i) {
     double sum = 0;
@@ -174,7 +174,7 @@ std::vector<double> EdgeRuns::changes_by_cut(const HeadName& head,
 
 // (changes, C): what attention adds to the stream with the changes, all of one layer.
 Tensor<float> EdgeRuns::attention_with(std::span<const HeadChange* const> changes) const {
-  const StackSpecification& config = gpt_.specification();
+  const StackSpecification& config = model_.specification();
   const std::int64_t layer = changes.front()->head.layer, rows = std::ssize(changes);
   Tensor<float> mixed(Shape{rows, config.attention_width()});
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -186,12 +186,13 @@ Tensor<float> EdgeRuns::attention_with(std::span<const HeadChange* const> change
     }
   }
   Tensor<float> added(Shape{rows, config.channels});
-  project({.sequences = {1, query() + 1}}, mixed, gpt_.parameters().block(layer).projection, added);
+  project({.sequences = {1, query() + 1}}, mixed, model_.parameters().block(layer).projection,
+          added);
   return added;
 }
 
 EdgeRuns::ByLayer EdgeRuns::by_layer(std::span<const HeadChange> changes) const {
-  ByLayer groups(static_cast<std::size_t>(gpt_.specification().layers));
+  ByLayer groups(static_cast<std::size_t>(model_.specification().layers));
   for (const HeadChange& change : changes) {
     groups[static_cast<std::size_t>(change.head.layer)].push_back(&change);
   }
@@ -215,9 +216,9 @@ std::vector<std::vector<double>> EdgeRuns::in_order(std::span<const HeadChange> 
 
 // Changes of early layers are on their way when those of later ones enter.
 std::vector<std::vector<double>> EdgeRuns::read_rows(std::span<const HeadChange> changes) {
-  const StackSpecification& config = gpt_.specification();
+  const StackSpecification& config = model_.specification();
   const ByLayer groups = by_layer(changes);
-  Variants variants(gpt_, activations_, std::vector<std::int64_t>(changes.size(), query()));
+  Variants variants(model_, activations_, std::vector<std::int64_t>(changes.size(), query()));
   std::int64_t active = 0;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     require_running();
@@ -245,9 +246,9 @@ std::vector<std::vector<double>> EdgeRuns::read_directly(std::span<const HeadCha
   if (!by_rows_ || changes.empty()) return {};
   require_running();
   const ByLayer groups = by_layer(changes);
-  Variants variants(gpt_, activations_, std::vector<std::int64_t>(changes.size(), query()));
+  Variants variants(model_, activations_, std::vector<std::int64_t>(changes.size(), query()));
   std::int64_t row = 0;
-  for (std::int64_t layer = 0; layer < gpt_.specification().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < model_.specification().layers; ++layer) {
     const auto& group = groups[static_cast<std::size_t>(layer)];
     if (group.empty()) continue;
     const HeadChange unchanged{{layer, 0}, {}};
@@ -272,7 +273,7 @@ std::vector<std::vector<double>> EdgeRuns::read(std::span<const HeadChange> chan
     }
     return all;
   }
-  const StackSpecification& config = gpt_.specification();
+  const StackSpecification& config = model_.specification();
   for (const HeadChange& change : changes) {
     std::vector<float> row(static_cast<std::size_t>(config.attention_width()));
     std::ranges::copy(change.mixed, row.begin() + change.head.head * head_size());
@@ -288,7 +289,7 @@ std::vector<std::vector<double>> EdgeRuns::read(std::span<const HeadChange> chan
 
 // Edits of the model may change what a head mixes: those of its passes come after the cut.
 std::vector<std::vector<double>> EdgeRuns::read_without(std::span<const AttentionEdge> edges) {
-  if (gpt_.editor() == nullptr) {
+  if (model_.editor() == nullptr) {
     std::vector<HeadChange> changes;
     for (const AttentionEdge& edge : edges) changes.push_back({edge.head, mixed_without(edge)});
     return read(changes);
@@ -297,16 +298,16 @@ std::vector<std::vector<double>> EdgeRuns::read_without(std::span<const Attentio
   for (const AttentionEdge& edge : edges) {
     CutEdges cut{.rest = CutEdges::Rest::renormalised};
     for (std::int64_t s = edge.key.begin; s < edge.key.end; ++s) cut.edges.push_back({query(), s});
-    Interventions without(gpt_.specification(), {{.point = {PointKind::pattern, edge.head.layer},
-                                                  .where = {.heads = {edge.head.head}},
-                                                  .change = std::move(cut)}});
+    Interventions without(model_.specification(), {{.point = {PointKind::pattern, edge.head.layer},
+                                                    .where = {.heads = {edge.head.head}},
+                                                    .change = std::move(cut)}});
     all.push_back(read_last(&without));
   }
   return all;
 }
 
 std::vector<double> EdgeRuns::read_without_word(const TokenRun& word) {
-  const StackSpecification& config = gpt_.specification();
+  const StackSpecification& config = model_.specification();
   std::vector<Intervention> cuts;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     CutEdges cut{.rest = CutEdges::Rest::renormalised};
@@ -324,7 +325,7 @@ std::vector<double> EdgeRuns::read_without_word(const TokenRun& word) {
 std::vector<EdgeRuns::OtherWord> EdgeRuns::other_words(const TokenRun& word,
                                                        std::span<const std::int32_t> others,
                                                        std::size_t most) {
-  const StackSpecification& config = gpt_.specification();
+  const StackSpecification& config = model_.specification();
   const std::int32_t own = tokens_[static_cast<std::size_t>(word.begin)];
   std::vector<std::int32_t> firsts;
   const auto add = [&](std::int32_t token) {
@@ -333,7 +334,7 @@ std::vector<EdgeRuns::OtherWord> EdgeRuns::other_words(const TokenRun& word,
   Tensor<float> logits(Shape{1, config.vocabulary_size});
   const auto likeliest = [&](const StackActivations& activations, std::int64_t row,
                              std::size_t count) {
-    gpt_.project(activations.final_norm().slice(0, row, row + 1), logits, query() + 1);
+    model_.project(activations.final_norm().slice(0, row, row + 1), logits, query() + 1);
     std::vector<std::int32_t> tokens(logits.span().size());
     std::iota(tokens.begin(), tokens.end(), 0);
     count = std::min(count, tokens.size());

@@ -35,7 +35,7 @@ class EdgeRuns {
   // Reads the tokens, one pass. Borrows the model. Throws Error{unsupported} for a model that
   // predicts no next token and Error{invalid_argument} for a text that does not fit; every reading
   // throws Error{interrupted} once it is to stop.
-  EdgeRuns(const Transformer& gpt, std::span<const std::int32_t> tokens, StopFlag stop);
+  EdgeRuns(const Transformer& model, std::span<const std::int32_t> tokens, StopFlag stop);
 
   std::int64_t query() const { return std::ssize(tokens_) - 1; }
   // (V), of the next token, with nothing changed.
@@ -97,9 +97,9 @@ class EdgeRuns {
                                             const Tensor<float>& logits) const;
   void cache_up_to(std::int64_t length);
   View<const float> value(std::int64_t layer, std::int64_t head, std::int64_t position) const;
-  std::int64_t head_size() const { return gpt_.specification().block.attention.head_size; }
+  std::int64_t head_size() const { return model_.specification().block.attention.head_size; }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   std::vector<std::int32_t> tokens_;
   StopFlag stop_;
   bool by_rows_;                  // changes share passes: see model/variants.h

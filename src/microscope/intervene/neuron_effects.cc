@@ -20,9 +20,9 @@ constexpr double least_that_matters = 0.005;  // of a probability
 // Measures one token's probability after a text with changes at its last position.
 class Measured {
  public:
-  Measured(const Transformer& gpt, std::span<const std::int32_t> tokens, std::int32_t token,
+  Measured(const Transformer& model, std::span<const std::int32_t> tokens, std::int32_t token,
            StopFlag stop)
-      : gpt_(gpt), tokens_(tokens), token_(token), stop_(stop) {}
+      : model_(model), tokens_(tokens), token_(token), stop_(stop) {}
 
   double without(const NeuronId& id) const {
     return with({.point = {PointKind::neurons_post, id.layer},
@@ -31,8 +31,8 @@ class Measured {
   }
   // Less `activation` times the output vector of another neuron.
   double without_that_of(const NeuronId& id, float activation) const {
-    std::vector<float> taken(static_cast<std::size_t>(gpt_.specification().channels));
-    copy_neuron_output(gpt_, id.layer, id.neuron, taken);
+    std::vector<float> taken(static_cast<std::size_t>(model_.specification().channels));
+    copy_neuron_output(model_, id.layer, id.neuron, taken);
     for (float& value : taken) value *= -activation;
     return with({.point = {PointKind::feed_forward_out, id.layer},
                  .where = at_the_end({}),
@@ -46,33 +46,33 @@ class Measured {
   }
   double with(Intervention change) const {
     require(!stop_requested(stop_), ErrorCode::interrupted, "stopped while switching neurons off");
-    Interventions changes(gpt_.specification(), {std::move(change)});
-    return answer_probability(gpt_, tokens_, token_, &changes);
+    Interventions changes(model_.specification(), {std::move(change)});
+    return answer_probability(model_, tokens_, token_, &changes);
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   std::span<const std::int32_t> tokens_;
   std::int32_t token_;
   StopFlag stop_;
 };
 
 // Of every neuron of every layer, the largest direct effect first.
-std::vector<NeuronEffect> direct_effects(const Transformer& gpt,
+std::vector<NeuronEffect> direct_effects(const Transformer& model,
                                          std::span<const std::int32_t> tokens, std::int32_t token,
                                          std::span<const double> probabilities) {
-  const std::int64_t layers = gpt.specification().layers, last = std::ssize(tokens) - 1;
+  const std::int64_t layers = model.specification().layers, last = std::ssize(tokens) - 1;
   std::vector<Point> points = {{PointKind::final_scale, -1}};
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     points.push_back({PointKind::neurons_post, layer});
   }
-  const Capture capture = trace(gpt, tokens, points);
+  const Capture capture = trace(model, tokens, points);
   const double scale = capture.at(points.front()).view()(0, last, 0);
-  const LogitDirection direction = log_probability_direction(gpt, token, probabilities);
+  const LogitDirection direction = log_probability_direction(model, token, probabilities);
   std::vector<NeuronEffect> effects;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const auto activations = capture.at({PointKind::neurons_post, layer}).view()[0][last].span();
     const std::vector<double> direct =
-        direct_neuron_effects(gpt, layer, activations, direction, scale);
+        direct_neuron_effects(model, layer, activations, direction, scale);
     for (std::size_t n = 0; n < direct.size(); ++n) {
       effects.push_back({.id = {layer, static_cast<std::int64_t>(n)},
                          .activation = activations[n],
@@ -94,9 +94,9 @@ bool NeuronEffects::first_matters() const {
          });
 }
 
-NeuronEffects neuron_effects(const Transformer& gpt, std::span<const std::int32_t> tokens,
+NeuronEffects neuron_effects(const Transformer& model, std::span<const std::int32_t> tokens,
                              const NeuronEffectOptions& options) {
-  const StackSpecification& stack = gpt.specification();
+  const StackSpecification& stack = model.specification();
   require_predicts_next(stack, "effects of neurons");
   require_sums_to_logits(stack, "the direct effect of a neuron");
   require_text_fits(stack, tokens);
@@ -104,11 +104,11 @@ NeuronEffects neuron_effects(const Transformer& gpt, std::span<const std::int32_
   if (options.chosen >= 0) checked_neuron(options.chosen, stack);
   require(options.most > 0, ErrorCode::invalid_argument, "at least one neuron must be listed");
 
-  const std::vector<double> probabilities = next_token_probabilities(gpt, tokens);
+  const std::vector<double> probabilities = next_token_probabilities(model, tokens);
   const auto likeliest = std::ranges::max_element(probabilities);
   NeuronEffects found{.token = static_cast<std::int32_t>(likeliest - probabilities.begin()),
                       .probability = *likeliest};
-  std::vector<NeuronEffect> all = direct_effects(gpt, tokens, found.token, probabilities);
+  std::vector<NeuronEffect> all = direct_effects(model, tokens, found.token, probabilities);
   check(!all.empty(), "a block has neurons");
   found.largest = all.front();
   std::erase_if(all, [&](const NeuronEffect& effect) { return effect.id.layer != layer; });
@@ -120,7 +120,7 @@ NeuronEffects neuron_effects(const Transformer& gpt, std::span<const std::int32_
   all.resize(std::min(all.size(), options.most));
   found.neurons = std::move(all);
 
-  const Measured measured(gpt, tokens, found.token, options.stop);
+  const Measured measured(model, tokens, found.token, options.stop);
   for (NeuronEffect& effect : found.neurons) effect.without = measured.without(effect.id);
 
   const NeuronEffect& first = found.neurons.front();

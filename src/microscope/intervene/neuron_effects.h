@@ -54,7 +54,7 @@ struct NeuronEffectOptions {
 // Throws Error{unsupported} for a model whose norms come after their branches, since what a neuron
 // writes is then no part of a sum; Error{invalid_argument} for a layer, a neuron or a text that
 // does not fit the model; and Error{interrupted} when stopped.
-NeuronEffects neuron_effects(const Transformer& gpt, std::span<const std::int32_t> tokens,
+NeuronEffects neuron_effects(const Transformer& model, std::span<const std::int32_t> tokens,
                              const NeuronEffectOptions& options = {});
 
 }  // namespace heed

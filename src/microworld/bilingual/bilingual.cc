@@ -41,58 +41,14 @@ OrderedJson links_json(const std::vector<Link>& links) {
 
 // Enumerates the German choices that produce `text`. The order of words is known only at the end,
 // so a choice among words is limited to those that the text has anywhere.
-class GermanReplayer final : public Chooser {
+class GermanReplayer final : public Replayer {
  public:
-  explicit GermanReplayer(std::string_view text) : text_(text) {}
+  using Replayer::Replayer;
 
-  std::size_t choose(const Choice& choice) override {
-    if (depth_ == options_.size()) {
-      std::vector<std::size_t> fitting;
-      for (std::size_t option = choice.count; option-- > 0;) {
-        if (choice.probability(option) <= 0.0) continue;
-        if (choice.beginnings.empty() || stands(choice.beginnings[option])) {
-          fitting.push_back(option);
-        }
-      }
-      if (fitting.empty()) {
-        alive_ = false;
-        return 0;
-      }
-      options_.push_back(std::move(fitting));
-    }
-    return options_[depth_++].back();
+ protected:
+  bool fits(std::string_view word) const override {
+    return text().find(word) != std::string_view::npos || text().starts_with(capitalised(word));
   }
-
-  void wrote(std::string_view text) override {
-    alive_ = text_.substr(position_).starts_with(text);
-    position_ += text.size();
-  }
-
-  bool alive() const override { return alive_; }
-  bool matched() const { return alive_ && position_ == text_.size(); }
-
-  bool next() {
-    while (!options_.empty()) {
-      options_.back().pop_back();
-      if (!options_.back().empty()) break;
-      options_.pop_back();
-    }
-    position_ = 0;
-    depth_ = 0;
-    alive_ = true;
-    return !options_.empty();
-  }
-
- private:
-  bool stands(std::string_view word) const {
-    return text_.find(word) != std::string_view::npos || text_.starts_with(capitalised(word));
-  }
-
-  std::string_view text_;
-  std::size_t position_ = 0;
-  std::size_t depth_ = 0;
-  bool alive_ = true;
-  std::vector<std::vector<std::size_t>> options_;  // per choice: untried options, current one last
 };
 
 struct Told {

@@ -135,15 +135,15 @@ std::vector<Variant> other_evidence(const std::string& subject, const Collected&
 
 class SubjectExamination {
  public:
-  SubjectExamination(const Transformer& gpt, const std::string& subject, const Collected& collected,
-                     const EvidenceCheckOptions& options)
-      : SubjectExamination(gpt, subject, collected.measured.at(subject),
+  SubjectExamination(const Transformer& model, const std::string& subject,
+                     const Collected& collected, const EvidenceCheckOptions& options)
+      : SubjectExamination(model, subject, collected.measured.at(subject),
                            other_evidence(subject, collected), options) {}
 
-  SubjectExamination(const Transformer& gpt, const std::string& subject,
+  SubjectExamination(const Transformer& model, const std::string& subject,
                      const std::vector<Variant>& variants, std::vector<Variant> others,
                      const EvidenceCheckOptions& options)
-      : gpt_(gpt),
+      : model_(model),
         options_(options),
         others_(std::move(others)),
         choosing_(variants.begin(), variants.begin() + options.choosing),
@@ -180,12 +180,12 @@ class SubjectExamination {
  private:
   double probability(const Variant& variant, Editor* editor, Probe* probe = nullptr) const {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
-    return answer_probability(gpt_, variant.tokens, variant.answer, editor, probe);
+    return answer_probability(model_, variant.tokens, variant.answer, editor, probe);
   }
 
   double probability_without(const Variant& variant, const std::vector<HeadName>& heads) const {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
-    return answer_probability_without(gpt_, variant.tokens, variant.answer, heads);
+    return answer_probability_without(model_, variant.tokens, variant.answer, heads);
   }
 
   double probability_without_edges(const Variant& variant) const {
@@ -211,19 +211,19 @@ class SubjectExamination {
       const Variant& other = from[(begin + i) % from.size()];
       if ((other.answer == variant.answer) != (answer == Answer::same)) continue;
       std::vector<std::int32_t> tokens = with_evidence_of(variant, other);
-      if (std::ssize(tokens) > gpt_.specification().context || tokens == variant.tokens) continue;
+      if (std::ssize(tokens) > model_.specification().context || tokens == variant.tokens) continue;
       return Replacement{std::move(tokens), other.answer};
     }
     return std::nullopt;
   }
 
   void replace(const Variant& variant, std::size_t index) {
-    const std::vector<double> before = next_token_probabilities(gpt_, variant.tokens);
+    const std::vector<double> before = next_token_probabilities(model_, variant.tokens);
     const auto of = [](const std::vector<double>& probabilities, std::int32_t answer) {
       return probabilities[static_cast<std::size_t>(answer)];
     };
     if (const auto other = replacement(variant, others_, index, Answer::other)) {
-      const std::vector<double> after = next_token_probabilities(gpt_, other->tokens);
+      const std::vector<double> after = next_token_probabilities(model_, other->tokens);
       check_.replaced += of(after, variant.answer);
       check_.other_answer += of(before, other->answer);
       check_.other_answer_replaced += of(after, other->answer);
@@ -231,7 +231,7 @@ class SubjectExamination {
       check_.replaced += of(before, variant.answer);  // nothing else could be said
     }
     if (const auto same = replacement(variant, measured_, index, Answer::same)) {
-      check_.control_replaced += answer_probability(gpt_, same->tokens, variant.answer);
+      check_.control_replaced += answer_probability(model_, same->tokens, variant.answer);
       ++check_.controls;
     }
   }
@@ -262,10 +262,9 @@ class SubjectExamination {
 
   void choose_heads() {
     const double before = mean_without({});
-    check_.heads =
-        heads_that_halve(gpt_.specification(), before, options_.max_heads, [&](const auto& heads) {
-          return mean_without(heads);
-        }).heads;
+    check_.heads = heads_that_halve(model_.specification(), before, options_.max_heads,
+                                    [&](const auto& heads) { return mean_without(heads); })
+                       .heads;
   }
 
   // As many heads of the same layers that were not chosen (of any layer where a layer has none).
@@ -275,7 +274,7 @@ class SubjectExamination {
       return !is_chosen(head) && std::ranges::find(others, head) == others.end();
     };
     for (const HeadName& chosen : check_.heads) {
-      const std::vector<HeadName> all = all_heads(gpt_.specification());
+      const std::vector<HeadName> all = all_heads(model_.specification());
       auto found = std::ranges::find_if(
           all, [&](const HeadName& head) { return head.layer == chosen.layer && is_free(head); });
       if (found == all.end()) found = std::ranges::find_if(all, is_free);
@@ -286,10 +285,10 @@ class SubjectExamination {
 
   void weigh() {
     const std::size_t words = measured_.front().evidence.size();
-    const std::vector<HeadName> heads = all_heads(gpt_.specification());
+    const std::vector<HeadName> heads = all_heads(model_.specification());
     std::vector<std::vector<double>> sums(words, std::vector<double>(heads.size(), 0.0));
     for (const Variant& variant : choosing_) {
-      QueryRows rows(gpt_.specification(), std::ssize(variant.tokens) - 1);
+      QueryRows rows(model_.specification(), std::ssize(variant.tokens) - 1);
       probability(variant, nullptr, &rows);
       for (std::size_t word = 0; word < words; ++word) {
         for (std::size_t head = 0; head < heads.size(); ++head) {
@@ -304,7 +303,7 @@ class SubjectExamination {
     }
     const auto count = static_cast<double>(measured_.size());
     for (const Variant& variant : measured_) {
-      QueryRows rows(gpt_.specification(), std::ssize(variant.tokens) - 1);
+      QueryRows rows(model_.specification(), std::ssize(variant.tokens) - 1);
       probability(variant, nullptr, &rows);
       for (std::size_t word = 0; word < words; ++word) {
         const HeadName& head = heads[best[word]];
@@ -319,10 +318,10 @@ class SubjectExamination {
   }
 
   void look_through_depth() {
-    check_.right_by_depth.assign(static_cast<std::size_t>(gpt_.specification().layers + 1), 0.0);
+    check_.right_by_depth.assign(static_cast<std::size_t>(model_.specification().layers + 1), 0.0);
     for (const Variant& variant : measured_) {
       const LogitLens lens = look_through_layers(
-          gpt_, variant.tokens, {.top = 1, .positions = {std::ssize(variant.tokens) - 1}});
+          model_, variant.tokens, {.top = 1, .positions = {std::ssize(variant.tokens) - 1}});
       for (std::size_t depth = 0; depth < check_.right_by_depth.size(); ++depth) {
         if (lens.cells[depth].top.front().token != variant.answer) continue;
         check_.right_by_depth[depth] += 1 / static_cast<double>(measured_.size());
@@ -330,7 +329,7 @@ class SubjectExamination {
     }
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   const EvidenceCheckOptions& options_;
   std::vector<Variant> others_;  // whose evidence replaces that of the measured
   std::vector<Variant> choosing_, measured_;
@@ -339,19 +338,19 @@ class SubjectExamination {
 
 }  // namespace
 
-std::vector<EvidenceCheck> check_evidence(const Transformer& gpt, const Tokenizer& tokenizer,
+std::vector<EvidenceCheck> check_evidence(const Transformer& model, const Tokenizer& tokenizer,
                                           const EvidenceCheckOptions& options) {
-  require_predicts_next(gpt.specification(), "evidence in the microworld");
+  require_predicts_next(model.specification(), "evidence in the microworld");
   require(options.variants >= 1 && options.choosing >= 1, ErrorCode::invalid_argument,
           "{} variants to measure and {} to choose heads on: expected at least one of each",
           options.variants, options.choosing);
-  require(tokenizer.vocabulary_size() <= gpt.specification().vocabulary_size,
+  require(tokenizer.vocabulary_size() <= model.specification().vocabulary_size,
           ErrorCode::invalid_argument, "the tokenizer has {} tokens, the model only {}",
-          tokenizer.vocabulary_size(), gpt.specification().vocabulary_size);
-  const Collected all = collect(tokenizer, gpt.specification().context, options);
+          tokenizer.vocabulary_size(), model.specification().vocabulary_size);
+  const Collected all = collect(tokenizer, model.specification().context, options);
   std::vector<EvidenceCheck> checks;
   for (const auto& [subject, variants] : all.measured) {
-    checks.push_back(SubjectExamination(gpt, subject, all, options).run());
+    checks.push_back(SubjectExamination(model, subject, all, options).run());
     if (options.progress) {
       options.progress({"measuring evidence", std::ssize(checks), std::ssize(all.measured)});
     }

@@ -72,7 +72,7 @@ struct EvidenceCheckOptions {
 // One entry for each subject, in alphabetical order. Throws Error{invalid_argument} for fewer than
 // one variant, Error{not_found} for a subject that stories do not have, Error{interrupted} on
 // request.
-std::vector<EvidenceCheck> check_evidence(const Transformer& gpt, const Tokenizer& tokenizer,
+std::vector<EvidenceCheck> check_evidence(const Transformer& model, const Tokenizer& tokenizer,
                                           const EvidenceCheckOptions& options);
 
 }  // namespace heed

@@ -126,20 +126,20 @@ class AdjectiveProbe final : public Probe {
 // Runs the model on the stories and accumulates the measurements.
 class Examination {
  public:
-  Examination(const Transformer& gpt, const std::vector<MarkedStory>& stories)
-      : gpt_(gpt), stories_(stories), adjectives_(gpt.specification()) {}
+  Examination(const Transformer& model, const std::vector<MarkedStory>& stories)
+      : model_(model), stories_(stories), adjectives_(model.specification()) {}
 
   void read(const Batch& batch) {
     const std::int64_t size = std::ssize(batch.windows);
-    const StackSpecification& config = gpt_.specification();
+    const StackSpecification& config = model_.specification();
     const StackActivations activations(config, size, batch.positions, Keep::one_block);
     adjectives_.look_at(&batch);
-    gpt_.forward(batch.tokens, {.sequences = {size, batch.positions}, .probe = &adjectives_},
-                 activations);
+    model_.forward(batch.tokens, {.sequences = {size, batch.positions}, .probe = &adjectives_},
+                   activations);
 
     VocabularyLoss loss(config.vocabulary_size);
     Tensor<float> losses(Shape{size * batch.positions});
-    loss_ += loss.forward(activations.final_norm(), gpt_.parameters().unembedding(),
+    loss_ += loss.forward(activations.final_norm(), model_.parameters().unembedding(),
                           batch.targets.view().reshape({size * batch.positions}), losses)
                  .sum;
     for (std::int64_t b = 0; b < size; ++b) {
@@ -180,7 +180,7 @@ class Examination {
   void note_senses(const Window& window, View<const float> vectors) {
     const MarkedStory& story = *window.story;
     const int half = static_cast<int>((&story - stories_.data()) % 2);
-    const View<const float> embedding = gpt_.parameters().token_embedding();
+    const View<const float> embedding = model_.parameters().token_embedding();
     const auto row = [](View<const float> matrix, std::int64_t i) {
       return std::vector<float>(&matrix(i, 0), &matrix(i, 0) + matrix.extent(1));
     };
@@ -213,12 +213,12 @@ class Examination {
   }
 
   std::int64_t likeliest_after(View<const float> vectors, std::int64_t row) const {
-    Tensor<float> logits(Shape{1, gpt_.specification().vocabulary_size});
-    gpt_.project(vectors.slice(0, row, row + 1), logits);
+    Tensor<float> logits(Shape{1, model_.specification().vocabulary_size});
+    model_.project(vectors.slice(0, row, row + 1), logits);
     return std::ranges::max_element(logits.span()) - logits.span().begin();
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
   const std::vector<MarkedStory>& stories_;
   AdjectiveProbe adjectives_;
   std::vector<LabelledVector> vectors_;
@@ -322,7 +322,7 @@ StoryCases clue_cases(const MarkedStory& story, Asking asking) {
 
 class CausalExamination {
  public:
-  explicit CausalExamination(const Transformer& gpt) : gpt_(gpt) {}
+  explicit CausalExamination(const Transformer& model) : model_(model) {}
 
   void add(const StoryCases& story, CausalEffect& effect) const {
     if (story.cases.empty()) return;
@@ -341,13 +341,13 @@ class CausalExamination {
  private:
   void read(const StoryCases& story, Editor* editor, double& probability, double& accuracy) const {
     const std::int64_t positions = std::ssize(story.tokens) - 1;
-    const std::int64_t vocabulary = gpt_.specification().vocabulary_size;
-    const StackActivations activations(gpt_.specification(), 1, positions, Keep::one_block);
-    gpt_.forward({story.tokens.data(), {1, positions}},
-                 {.sequences = {1, positions}, .editor = editor}, activations);
+    const std::int64_t vocabulary = model_.specification().vocabulary_size;
+    const StackActivations activations(model_.specification(), 1, positions, Keep::one_block);
+    model_.forward({story.tokens.data(), {1, positions}},
+                   {.sequences = {1, positions}, .editor = editor}, activations);
     Tensor<float> logits(Shape{1, vocabulary});
     for (const Case& each : story.cases) {
-      gpt_.project(activations.final_norm().slice(0, each.position, each.position + 1), logits);
+      model_.project(activations.final_norm().slice(0, each.position, each.position + 1), logits);
       const std::int32_t truth = story.tokens[static_cast<std::size_t>(each.position + 1)];
       const double largest = *std::ranges::max_element(logits.span());
       double sum = 0;
@@ -357,7 +357,7 @@ class CausalExamination {
     }
   }
 
-  const Transformer& gpt_;
+  const Transformer& model_;
 };
 
 void take_mean(CausalEffect& effect) {
@@ -369,29 +369,29 @@ void take_mean(CausalEffect& effect) {
 
 }  // namespace
 
-MicroworldCheck check_microworld(const Transformer& gpt, const Tokenizer& tokenizer,
+MicroworldCheck check_microworld(const Transformer& model, const Tokenizer& tokenizer,
                                  const MicroworldCheckOptions& options) {
-  require_predicts_next(gpt.specification(), "the microworld's check");
+  require_predicts_next(model.specification(), "the microworld's check");
   require(options.stories >= 2, ErrorCode::invalid_argument,
           "{} stories: expected at least two, because each half is measured against the other",
           options.stories);
   require(options.batch_size >= 1, ErrorCode::invalid_argument, "batch size {} is below 1",
           options.batch_size);
-  require(tokenizer.vocabulary_size() <= gpt.specification().vocabulary_size,
+  require(tokenizer.vocabulary_size() <= model.specification().vocabulary_size,
           ErrorCode::invalid_argument, "the tokenizer has {} tokens, the model only {}",
-          tokenizer.vocabulary_size(), gpt.specification().vocabulary_size);
+          tokenizer.vocabulary_size(), model.specification().vocabulary_size);
   const std::vector<MarkedStory> stories = write_stories(tokenizer, options);
 
   // Windows of similar length share a pass, to keep padding small.
   std::vector<Window> windows;
   for (const MarkedStory& story : stories) {
-    for (const Window& window : windows_of(story, gpt.specification().context))
+    for (const Window& window : windows_of(story, model.specification().context))
       windows.push_back(window);
   }
   std::ranges::stable_sort(windows, {},
                            [](const Window& window) { return window.end - window.begin; });
 
-  Examination examination(gpt, stories);
+  Examination examination(model, stories);
   for (std::int64_t begin = 0; begin < std::ssize(windows); begin += options.batch_size) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
     const std::int64_t end = std::min(begin + options.batch_size, std::ssize(windows));
@@ -428,21 +428,21 @@ double nearest_centroid_accuracy(const std::vector<LabelledVector>& vectors) {
   return sum / static_cast<double>(tallies.size());
 }
 
-MicroworldCausality check_microworld_causality(const Transformer& gpt, const Tokenizer& tokenizer,
+MicroworldCausality check_microworld_causality(const Transformer& model, const Tokenizer& tokenizer,
                                                const MicroworldCheckOptions& options) {
-  require_predicts_next(gpt.specification(), "causes in the microworld");
+  require_predicts_next(model.specification(), "causes in the microworld");
   require(options.stories >= 1, ErrorCode::invalid_argument, "{} stories: expected at least one",
           options.stories);
-  require(tokenizer.vocabulary_size() <= gpt.specification().vocabulary_size,
+  require(tokenizer.vocabulary_size() <= model.specification().vocabulary_size,
           ErrorCode::invalid_argument, "the tokenizer has {} tokens, the model only {}",
-          tokenizer.vocabulary_size(), gpt.specification().vocabulary_size);
+          tokenizer.vocabulary_size(), model.specification().vocabulary_size);
   const microworld::Microworld microworld(options.seed);
-  const CausalExamination examination(gpt);
+  const CausalExamination examination(model);
   MicroworldCausality causality;
   for (std::int64_t i = 0; i < options.stories; ++i) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
     const MarkedStory story = mark_story(microworld.story(i), tokenizer);
-    if (std::ssize(story.tokens) - 1 <= gpt.specification().context) {
+    if (std::ssize(story.tokens) - 1 <= model.specification().context) {
       examination.add(noun_cases(story), causality.noun_to_adjectives);
       examination.add(clue_cases(story, Asking::last_word), causality.last_word_to_clue);
       examination.add(clue_cases(story, Asking::all_words), causality.all_words_to_clue);

@@ -54,7 +54,7 @@ struct MicroworldCheck {
 // Throws Error{invalid_argument} for fewer than two stories or a tokenizer without <|endoftext|>,
 // Error{interrupted} on request. A story longer than the model's context is split into windows that
 // overlap by half a context.
-MicroworldCheck check_microworld(const Transformer& gpt, const Tokenizer& tokenizer,
+MicroworldCheck check_microworld(const Transformer& model, const Tokenizer& tokenizer,
                                  const MicroworldCheckOptions& options);
 
 // Nearest-centroid classification of word vectors by sense.
@@ -101,7 +101,7 @@ struct MicroworldCausality {
 
 // Uses the same stories as check_microworld and throws what it throws. Skips stories longer than
 // the context, and marks with too few control tokens. Means without cases are NaN.
-MicroworldCausality check_microworld_causality(const Transformer& gpt, const Tokenizer& tokenizer,
+MicroworldCausality check_microworld_causality(const Transformer& model, const Tokenizer& tokenizer,
                                                const MicroworldCheckOptions& options);
 
 }  // namespace heed

@@ -163,8 +163,12 @@ Corpus corpus_of(const State& state, const LoadedModel& model) {
         file.parent_path(), [&] { return read_text_file(file, max_corpus_bytes); });
     return {file.filename().string(), model.encode(text)};
   }
-  require(model.is_starter(), ErrorCode::conflict,
-          "contexts need a text to search: start with --corpus FILE");
+  require(
+      model.is_starter(), ErrorCode::conflict,
+      "heed has no text of what {} has read, to find where this neuron is active. Give one, such "
+      "as a book as plain text of at most {} MB: heed explore -m {} --corpus book.txt",
+      model.embedded_name.empty() ? "this model" : model.embedded_name, max_corpus_bytes >> 20,
+      model.embedded_name.empty() ? "MODEL" : model.embedded_name);
   const microworld::Microworld world(corpus_seed);
   std::string text;
   for (std::int64_t i = 0; i < stories_read; ++i) text += world.story(i).text + "\n";

@@ -7,7 +7,7 @@
 #include "engine/sense_sentences.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/senses.h"
-#include "microscope/traces/capture.h"
+#include "microscope/traces/depth_vectors.h"
 #include "microscope/traces/point_names.h"
 #include "server/explorer/state.h"
 
@@ -46,14 +46,7 @@ WordRows word_rows(const LoadedModel& model, const std::vector<Point>& points,
   const std::vector<std::int32_t> tokens = model.encode(text);
   const std::int64_t position = find_word(text_words(model, tokens), word).last();
   const Capture capture = trace(model.gpt, tokens, points);
-  WordRows found{position,
-                 Tensor<float>(Shape{std::ssize(points), model.gpt.specification().channels})};
-  for (std::int64_t depth = 0; depth < std::ssize(points); ++depth) {
-    std::ranges::copy(
-        capture.at(points[static_cast<std::size_t>(depth)]).view()[0][position].span(),
-        found.rows.view()[depth].span().begin());
-  }
-  return found;
+  return {position, vectors_at(capture, position)};
 }
 
 std::shared_ptr<const MeasuredWord> measure(const LoadedModel& model, const WordSenses& word,

@@ -20,6 +20,10 @@
 #include "server/explorer/trace_store.h"
 #include "server/router.h"
 
+namespace heed {
+struct StoryProbe;  // microworld/checks/story_probe.h
+}  // namespace heed
+
 namespace heed::server {
 
 // What traces are made with. A server holds a model of one text, a translator, or both.
@@ -37,7 +41,6 @@ struct TraceState {
 };
 
 struct MeasuredWord;  // see sense_routes.cc
-struct CulpritProbe;  // see probe_routes.cc
 
 struct State : TraceState {
   State(Context& shared, const ExplorerOptions& chosen)
@@ -72,8 +75,8 @@ struct State : TraceState {
   ModelPool pool;
   std::map<std::string, std::string> neuron_contexts;  // documents by "layer/neuron/top/model"
   std::map<std::string, std::shared_ptr<const MeasuredWord>> measured_words;  // by "word/model"
-  std::shared_ptr<const CulpritProbe> culprit_probe;  // trained when it is first needed
-  std::map<std::string, TrainingRates> rates;         // of this machine, by precision
+  std::shared_ptr<const StoryProbe> culprit_probe;  // trained when it is first needed
+  std::map<std::string, TrainingRates> rates;       // of this machine, by precision
   std::unique_ptr<LiveTraining> training;
   std::unique_ptr<Downloads> downloads;
 };

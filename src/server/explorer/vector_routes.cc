@@ -1,11 +1,14 @@
-// Vectors of the residual stream: comparison of two positions, and projection of all positions.
+// Vectors of the residual stream: comparison of two positions, projection of all positions, and the
+// words that a vector points to.
 #include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
+#include "engine/views/nearest_words_json.h"
 #include "microscope/explain/vectors.h"
+#include "microscope/explain/word_directions.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/traces/capture.h"
+#include "microscope/traces/depth_vectors.h"
 #include "microscope/traces/point_names.h"
 #include "server/explorer/state.h"
 
@@ -108,11 +111,70 @@ Reply projection(TraceState& state, const Request& request) {
                      {"explained", {plane.explained[0], plane.explained[1]}}});
 }
 
+constexpr std::int64_t most_near_words = 100;
+constexpr std::int64_t most_followed_words = 16;
+constexpr std::int64_t other_words = 32;
+
+Reply nearest(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "the search for nearest words is");
+  return json_reply(nearest_words_json(
+      trace.model(), nearest_words(*trace.pass, position_of(request, trace),
+                                   bounded(request, "top", 6, 1, most_near_words), request.stop)));
+}
+
+OrderedJson numbers_json(std::span<const double> numbers) {
+  OrderedJson list = OrderedJson::array();
+  for (const double number : numbers) list.push_back(json_number(number));
+  return list;
+}
+
+Reply directions(TraceState& state, const Request& request) {
+  const StoredTrace& trace = one_text_of(state, request, "the direction of a vector is");
+  const std::int64_t position = position_of(request, trace);
+  const auto direction = one_of(request, "direction", {"read", "next"}) == "next"
+                             ? WordDirection::next
+                             : WordDirection::read;
+  std::vector<std::int32_t> tokens;
+  for (const std::int64_t token : index_list(request, "tokens")) {
+    require(token >= 0 && token < trace.specification().vocabulary_size,
+            ErrorCode::invalid_argument, "token {} is not in the vocabulary of {}", token,
+            trace.specification().vocabulary_size);
+    tokens.push_back(static_cast<std::int32_t>(token));
+  }
+  require(!tokens.empty() && std::ssize(tokens) <= most_followed_words, ErrorCode::invalid_argument,
+          "tokens= lists 1 to {} ids of tokens, not {}", most_followed_words, tokens.size());
+  const std::vector<std::int32_t> others =
+      spread_tokens(trace.specification().vocabulary_size, other_words, tokens);
+  require(!others.empty(), ErrorCode::invalid_argument,
+          "all {} tokens of the vocabulary are listed: there is none to compare them with",
+          tokens.size());
+  Capture capture(stream_points(trace.pass->architecture()));
+  trace.pass->replay(capture);
+  const Transformer& model = trace.model().gpt;
+  const WordCosines found =
+      word_cosines(vectors_at(capture, position), word_directions(model, tokens, direction),
+                   word_directions(model, others, direction));
+  OrderedJson points = OrderedJson::array(), words = OrderedJson::array();
+  for (const Point& point : capture.points()) points.push_back(point_name(point));
+  for (std::size_t word = 0; word < tokens.size(); ++word) {
+    words.push_back({{"token", trace.source.token_json(PairSide::target, tokens[word])},
+                     {"cosines", numbers_json(found.words[word])}});
+  }
+  return json_reply({{"position", position},
+                     {"points", std::move(points)},
+                     {"words", std::move(words)},
+                     {"others", others.size()},
+                     {"mean", numbers_json(found.others_mean)},
+                     {"largest", numbers_json(found.others_largest)}});
+}
+
 }  // namespace
 
 void add_vector_routes(TraceRoutes& routes) {
   routes.add("GET", "/api/vectors", compare_streams);
   routes.add("GET", "/api/traces/{id}/projection", projection);
+  routes.add("GET", "/api/traces/{id}/nearest", nearest);
+  routes.add("GET", "/api/traces/{id}/directions", directions);
 }
 
 }  // namespace heed::server

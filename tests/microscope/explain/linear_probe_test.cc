@@ -74,6 +74,32 @@ TEST(LinearProbe, ScoresAreThoseOfTheNormalEquations) {
   EXPECT_NEAR(scores[1], 0.5 - 0.5 / 1.1, 1e-12);
 }
 
+// 0.5 and 0.8 of 100 differ by 0.3, more than 2 · √(0.0025 + 0.0016) = 0.128.
+TEST(LinearProbe, BeatsAnotherByMoreThanTwoStandardErrors) {
+  const ProbeAccuracy words{.accuracy = 0.5, .shuffled = 0, .held_out = 100};
+  EXPECT_TRUE((ProbeAccuracy{.accuracy = 0.8, .shuffled = 0, .held_out = 100}).beats(words));
+  EXPECT_FALSE((ProbeAccuracy{.accuracy = 0.6, .shuffled = 0, .held_out = 100}).beats(words));
+  EXPECT_FALSE((ProbeAccuracy{.accuracy = 0.8, .shuffled = 0, .held_out = 10})
+                   .beats({.accuracy = 0.5, .shuffled = 0, .held_out = 10}));
+  EXPECT_FALSE(words.beats(words));
+  EXPECT_FALSE(words.beats({.accuracy = 0.8, .shuffled = 0, .held_out = 100}));
+}
+
+// Of probes that read noise, hardly any beats another that does: by chance one in about fifty.
+TEST(LinearProbe, BeatsNothingOnNoise) {
+  int wins = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const auto found = [&](std::uint64_t of) {
+      const LabelledVectors training = labelled(60, 2, 0, 100 + 4 * seed + of);
+      const LabelledVectors held_out = labelled(60, 2, 0, 102 + 4 * seed + of);
+      return probe_accuracy(training.vectors, training.labels, held_out.vectors, held_out.labels,
+                            2);
+    };
+    wins += found(0).beats(found(1)) ? 1 : 0;
+  }
+  EXPECT_LE(wins, 4);  // binomial(40, 0.023): more has probability 0.002
+}
+
 TEST(LinearProbe, EqualVectorsGiveTheLargestClass) {
   Tensor<float> vectors(Shape{3, 2});
   vectors.fill(0.3F);

@@ -184,10 +184,10 @@ export const api = {
     binary(`/api/weights/${layer}/${role}`, ofModel(query)),
   /** Rows of the token embedding, one for each id listed. */
   tokenEmbedding: (rows?: string, columns?: string) => binary('/api/weights/token_embedding', ofModel({ rows, columns })),
+  nearest: (id: string, position: number, top: number) => json<Types.NearestWords>(`/api/traces/${id}/nearest`, { position, top }),
+  directions: (id: string, position: number, tokens: number[], direction: 'read' | 'next') => json<Types.WordDirections>(`/api/traces/${id}/directions`, { position, tokens: tokens.join(','), direction }),
   vectors: (first: string, second: string) => json<Types.VectorComparison>('/api/vectors', { first, second }),
   projection: (id: string, point: string, other?: string) => json<Types.Projection>(`${trace(id)}/projection`, { point, other }),
-  /** (rows, C): token embeddings of some ids, such as "5,17" or "0-63". */
-  tokenEmbeddings: (rows: string) => binary('/api/weights/token_embedding', ofModel({ rows })),
   /** The URL of a figure drawn by the server; for a link with `download`. */
   figure: (id: string, kind: 'attention' | 'heads' | 'lens' | 'next', query: Query) => address(`${trace(id)}/figure`, { kind, ...query }),
 

@@ -6,7 +6,6 @@ import { current, page } from '../../lib/state.svelte';
 import type { Derivation, Intervention } from '../../lib/types';
 import { directEffect, type DirectEffect, type Reading } from './direct_effect';
 import * as elements from './elements';
-import { tableOf, type EmbeddingTable } from './nearest';
 import { inputOf, weightsOf, type Role, type Weights } from './projection';
 import type { QueriesAndKeys } from './scores';
 
@@ -96,47 +95,4 @@ export function tokenTexts(): Promise<string[]> {
   const of = page.view.model;
   if (vocabulary?.of !== of) vocabulary = { of, texts: api.vocabulary().catch(() => []) };
   return vocabulary.texts;
-}
-
-/** Of each token: its embedding. */
-export async function embeddingsOf(ids: number[]): Promise<Float32Array[]> {
-  const { shape: [count, channels], data } = await api.tokenEmbeddings(ids.join(','));
-  return Array.from({ length: count }, (_, row) => data.subarray(row * channels, (row + 1) * channels));
-}
-
-/** Of each token: the column of the unembedding, the right factors of its logit's derivation. */
-export function unembeddingsOf(ids: number[]): Promise<Float32Array[]> {
-  const { channels } = current.meta!.dimensions;
-  return Promise.all(ids.map((token) => current.keep(`unembedding ${token}`, async (id) => weightsOf([await api.derivation(id, elements.logit(0, token), undefined, channels)]).matrix)));
-}
-
-/** Numbers of one answer, and of a table that a page holds at once (256 MiB). */
-const [mostOfAnswer, mostOfTable] = [2 ** 22, 2 ** 26];
-let table: { of: string; read: Promise<EmbeddingTable> } | undefined;
-
-export function canReadEmbeddings(vocabulary: number, channels: number): boolean {
-  return vocabulary * channels <= mostOfTable;
-}
-
-/** Every token's embedding. */
-export function embeddingTable(vocabulary: number, channels: number, ondone: (share: number) => void): Promise<EmbeddingTable> {
-  const read = async () => {
-    const rows = new Float32Array(vocabulary * channels);
-    const step = Math.max(1, Math.floor(mostOfAnswer / channels));
-    for (let from = 0; from < vocabulary; from += step) {
-      const last = Math.min(vocabulary, from + step) - 1;
-      rows.set((await api.tokenEmbeddings(`${from}-${last}`)).data, from * channels);
-      ondone((last + 1) / vocabulary);
-    }
-    return tableOf(rows, channels);
-  };
-  const of = page.view.model;
-  if (table?.of !== of) {
-    const asked = { of, read: read() };
-    table = asked;
-    asked.read.catch(() => {
-      if (table === asked) table = undefined;
-    });
-  }
-  return table.read;
 }
