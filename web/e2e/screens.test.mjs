@@ -164,3 +164,12 @@ test('names in the projection are over no other, and a word that is two tokens i
   const other = await session.open(link('compare', 'The fox saw the hare', '&view=vectors&word=the&other=&third='));
   await other.getByText('The word is not the same token everywhere').waitFor();
 });
+
+test('every view of Follow opens for another model than the one the server was started with', async () => {
+  const page = await session.open('#/follow?model=english&text=The%20boat%20went%20to%20the%20bank&open=senses%20nearest%20about%20scaled');
+  await page.locator('details[id^=more-][open]').first().waitFor();
+  await settled(page);
+  await page.waitForFunction(() => !document.querySelector('main [role=progressbar], main progress'));
+  assert.deepEqual(await page.locator('main .error').allInnerTexts(), []);
+  assert.deepEqual(page.problems, []);
+});
