@@ -179,7 +179,7 @@ std::string number_text(std::string_view name, double value) {
              : fmt::format("{:.2f}", value);
 }
 
-// Layers down, heads across; the largest of all is the brightest.
+// Blocks down, heads across; the largest of all is the brightest.
 void print_map(const HeadsOptions& options, const StackSpecification& config,
                const std::vector<HeadRow>& rows, const Screen& screen) {
   double largest = 0;
@@ -249,7 +249,7 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   print("\n" + screen.ink.title("Attention heads") +
         screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
                                      counted(std::ssize(scanned.text.tokens), "token"),
-                                     grouped(scanned.repeated), counted(config.layers, "layer"),
+                                     grouped(scanned.repeated), counted(config.layers, "block"),
                                      counted(config.heads(), "head"))));
   const std::string windows = windows_text(scanned.text);
   if (!windows.empty()) {
@@ -260,7 +260,7 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
   const std::string legend =
-      fmt::format("{}: {}. Layers down, heads across.", options.sort,
+      fmt::format("{}: {}. Blocks down, heads across.", options.sort,
                   meaning_of(options, attention_scope(model.gpt.architecture(), only_site)));
   for (const std::string& line : wrap(legend, screen.width() - 2)) {
     print(screen.ink.quiet("  " + line) + "\n");
@@ -329,7 +329,7 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
         return draw_heat_map({.values = shown.view(),
                               .row_labels = numbered("L", config.layers),
                               .column_labels = numbered("H", config.heads()),
-                              .row_axis = "layer",
+                              .row_axis = "block",
                               .column_axis = "head",
                               .value_name = options.sort},
                              text);
