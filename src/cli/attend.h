@@ -11,6 +11,7 @@
 
 #include "base/json_fwd.h"
 #include "cli/terminal/terminal.h"
+#include "engine/head_to_show.h"
 #include "engine/loaded_model.h"
 #include "engine/pair_model.h"
 #include "microscope/attention/alignment.h"
@@ -90,9 +91,18 @@ enum class MapUnit { tokens, words };
 void print_head_map(const AttendedText& text, const HeadChoice& choice, MapUnit unit,
                     const Screen& screen);
 
+// The words of a text as edges to show go to them: as the page has it, tokens, or words where
+// tokens are parts of characters.
+std::vector<TokenRun> shown_keys(const AttendedText& text);
+
+// Why this head is shown, where nobody chose it: what its example says, or what cutting
+// its edge changes.
+// Empty where it was chosen.
+std::string why_shown(const AttendedText& text, const HeadToShow& shown);
+
 // One word's attention in one head, step by step.
 void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
-                     const Screen& screen);
+                     const HeadToShow& shown, const Screen& screen);
 
 // A pair of texts and its pass.
 struct AttendedPair {

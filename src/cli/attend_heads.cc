@@ -176,7 +176,7 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
   const Layout layout = layout_for(site, screen.width());
   print("\n" + screen.ink.title("Attention patterns") +
         screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),
-                                     counted(config.layers, "layer"),
+                                     counted(config.layers, "block"),
                                      counted(config.heads(), "head"))));
   print_lines(pictures_legend, screen);
   print("\n");
@@ -198,7 +198,7 @@ void print_pair_overview(AttendedPair& pair, const std::vector<AttentionSite>& k
     const std::int64_t heads = site.attention.query_heads;
     print("\n  " + screen.ink.title(site_title(kind)) +
           screen.ink.quiet(fmt::format("  {}; {} of {}\n", explained_site(kind),
-                                       counted(layers, "layer"), counted(heads, "head"))));
+                                       counted(layers, "block"), counted(heads, "head"))));
     print("\n");
     Tensor<float> patterns(Shape{heads, pair.pass.queries(kind), pair.pass.keys(kind)});
     for (std::int64_t layer = 0; layer < layers; ++layer) {

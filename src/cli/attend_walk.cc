@@ -115,12 +115,13 @@ std::string token_list(const AttendedText& text, const TextWord& word) {
 }  // namespace
 
 void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
-                     const Screen& screen) {
+                     const HeadToShow& shown, const Screen& screen) {
   const Ink& ink = screen.ink;
   const std::string here = text.label(walk.position, 16);
   print("\n" +
         ink.title(fmt::format("“{}” in block {}, head {}", word.text, walk.layer, walk.head)) +
         ink.quiet("  (counted from 0)\n"));
+  if (const std::string why = why_shown(text, shown); !why.empty()) print_text(why, screen);
   if (word.end - word.begin > 1) {
     const char* const why = text.is_causal()
                                 ? "Only the last one has seen the whole word, so the numbers are"

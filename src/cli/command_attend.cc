@@ -17,13 +17,14 @@
 #include "cli/output.h"
 #include "cli/pair_command.h"
 #include "cli/unread.h"
+#include "engine/head_to_show.h"
 #include "engine/load_pair_model.h"
 #include "engine/pair_json.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
+#include "engine/views/shown_edge_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
-#include "microscope/intervene/edge_effects.h"
 
 namespace heed::cli {
 namespace {
@@ -89,25 +90,22 @@ void check_choice(const AttendOptions& options, const Architecture& architecture
   }
 }
 
-// The chosen head, or that of the edge that the token after this word rests on; the first where no
-// word stands before it.
-HeadChoice head_for_word(const AttendOptions& options, const AttendedText& text,
+// The chosen head, or the one that is shown for this word; its example or edge says why.
+HeadToShow head_for_word(const AttendOptions& options, const AttendedText& text,
                          const TextWord& word) {
-  if (options.layer) return {*options.layer, *options.head};
+  if (options.layer)
+    return {.head = {*options.layer, *options.head}, .example = {}, .caption = {}, .edge = {}};
   if (!text.is_causal()) {
     fail_usage(fmt::format(
         "'{}' is an encoder: it predicts no next token by which --word could choose a head; give "
         "--layer and --head",
         text.model.name));
   }
-  const auto shown = edge_to_show(
-      text.model.gpt, text.tokens,
-      {.word = {word.begin, word.end}, .keys = single_tokens(text.size())}, interrupt_flag());
-  if (!shown) return {};
-  return {shown->effect.edge.head.layer, shown->effect.edge.head.head};
+  return head_to_show(text.model, text.tokens,
+                      {.word = {word.begin, word.end}, .keys = shown_keys(text)}, interrupt_flag());
 }
 
-WordWalk walk(const AttendedText& text, const TextWord& word, const HeadChoice& choice) {
+WordWalk walk(const AttendedText& text, const TextWord& word, const HeadName& choice) {
   const Transformer& gpt = text.model.gpt;
   const Capture capture =
       trace(gpt, text.tokens, word_walk_points(gpt.specification(), choice.layer));
@@ -136,8 +134,12 @@ void print_attention_json(const AttendOptions& options, const AttendedText& text
   if (!options.word.empty()) {
     const std::vector<TextWord> words = text_words(text.model, text.tokens);
     const TextWord& word = find_word(words, options.word, options.occurrence);
-    document["walk"] =
-        word_walk_json(text.bytes, &word, walk(text, word, head_for_word(options, text, word)));
+    const HeadToShow choice = head_for_word(options, text, word);
+    document["walk"] = word_walk_json(text.bytes, &word, walk(text, word, choice.head));
+    document["example"] =
+        choice.example.empty() ? OrderedJson(nullptr) : OrderedJson(choice.example);
+    document["edge"] =
+        choice.edge ? shown_edge_json(text.model, text.tokens, *choice.edge) : OrderedJson(nullptr);
     return print_json(document);
   }
   if (options.layer) {
@@ -281,8 +283,8 @@ void attend(const AttendOptions& options) {
   if (!options.word.empty()) {
     const std::vector<TextWord> words = text_words(text.model, text.tokens);
     const TextWord& word = find_word(words, options.word, options.occurrence);
-    return print_word_walk(text, word, walk(text, word, head_for_word(options, text, word)),
-                           screen);
+    const HeadToShow choice = head_for_word(options, text, word);
+    return print_word_walk(text, word, walk(text, word, choice.head), choice, screen);
   }
   if (options.layer) {
     return print_head_map(

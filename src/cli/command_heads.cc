@@ -249,7 +249,7 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   print("\n" + screen.ink.title("Attention heads") +
         screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
                                      counted(std::ssize(scanned.text.tokens), "token"),
-                                     grouped(scanned.repeated), counted(config.layers, "layer"),
+                                     grouped(scanned.repeated), counted(config.layers, "block"),
                                      counted(config.heads(), "head"))));
   const std::string windows = windows_text(scanned.text);
   if (!windows.empty()) {
@@ -329,7 +329,7 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
         return draw_heat_map({.values = shown.view(),
                               .row_labels = numbered("L", config.layers),
                               .column_labels = numbered("H", config.heads()),
-                              .row_axis = "layer",
+                              .row_axis = "block",
                               .column_axis = "head",
                               .value_name = options.sort},
                              text);

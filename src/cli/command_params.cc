@@ -39,7 +39,7 @@ void print_presets(bool json) {
   }
   const Ink ink(standard_output());
   Table table({{"name", Align::left},
-               {"layers", Align::right},
+               {"blocks", Align::right},
                {"heads", Align::right},
                {"width", Align::right},
                {"context", Align::right},

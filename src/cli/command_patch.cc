@@ -437,7 +437,7 @@ void write_grid(const PatchOptions& options, const PatchedTexts& texts, const Pa
              return draw_heat_map({.values = std::as_const(recovered).view(),
                                    .row_labels = row_names(result, labels),
                                    .column_labels = column_names(texts, result, labels),
-                                   .row_axis = edges ? "query" : "layer",
+                                   .row_axis = edges ? "query" : "block",
                                    .column_axis = column_axis(result.grid),
                                    .value_name = "recovered",
                                    .scale = FigureScale::diverging},

@@ -59,8 +59,7 @@ GenerationResult continue_text(const TourOptions& options, const LoadedModel& mo
 // The attention of the last word in the head of the edge that the next token rests on.
 struct TokenTableRow {
   TextWord word;
-  HeadName head;
-  std::optional<ShownEdge> edge;        // nothing for a text of one word
+  HeadToShow shown;
   std::vector<std::int64_t> positions;  // those with the largest weights, the largest first
 };
 
@@ -68,15 +67,13 @@ TokenTableRow last_word_row(const AttendedText& text) {
   const std::vector<TextWord> words = words_of(text.bytes);
   TokenTableRow row{
       .word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
-      .head = {},
-      .edge = {},
+      .shown = {},
       .positions = {}};
-  row.edge =
-      edge_to_show(text.model.gpt, text.tokens,
-                   {.word = {row.word.begin, row.word.end}, .keys = single_tokens(text.size())},
-                   interrupt_flag());
-  if (row.edge) row.head = row.edge->effect.edge.head;
-  const View<const float> weights = text.pattern(row.head.layer, row.head.head)[row.word.last()];
+  row.shown = head_to_show(text.model, text.tokens,
+                           {.word = {row.word.begin, row.word.end}, .keys = shown_keys(text)},
+                           interrupt_flag());
+  const auto& [layer, head] = row.shown.head;
+  const View<const float> weights = text.pattern(layer, head)[row.word.last()];
   for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
   std::ranges::stable_sort(row.positions, std::greater{},
                            [&](std::int64_t s) { return weights(s); });
@@ -132,16 +129,19 @@ class Tour {
 
   void show_row(const TokenTableRow& row) const {
     heading(fmt::format("Attention of “{}”", fit(row.word.text, 20)),
-            fmt::format("L{}H{}; heed attend --word shows every number", row.head.layer,
-                        row.head.head));
-    const View<const float> weights = text_.pattern(row.head.layer, row.head.head)[row.word.last()];
+            fmt::format("L{}H{}; heed attend --word shows every number", row.shown.head.layer,
+                        row.shown.head.head));
+    const View<const float> weights =
+        text_.pattern(row.shown.head.layer, row.shown.head.head)[row.word.last()];
     for (const std::int64_t position : row.positions) {
       const double weight = weights(position);
       print("  " + pad_right(fit(text_.described(position), 30), 30) + " " +
             pad_left(percent(weight), 6) + "  " +
             ink().paint(bar(weight, bar_room(42)), colour::orange) + "\n");
     }
-    if (row.edge) show_edge(*row.edge);
+    for (const std::string& line : wrap(why_shown(text_, row.shown), screen_.width() - 4)) {
+      print("  " + ink().quiet(line) + "\n");
+    }
   }
 
   void show_continuation(const GenerationResult& result) const {
@@ -158,25 +158,6 @@ class Tour {
   }
 
  private:
-  void show_edge(const ShownEdge& edge) const {
-    const auto name = [&](const TokenChange& change) {
-      return fit(visible(text_.model.token_bytes(change.token)), 16);
-    };
-    std::string says =
-        fmt::format("{}ith the edge to {} cut, {} goes from {} to {}",
-                    edge.decides() ? "W" : "No single edge decides this: w",
-                    fit(text_.label(edge.effect.edge.key.begin, 24), 20), name(edge.likeliest),
-                    percent(edge.likeliest.before), percent(edge.likeliest.after));
-    if (edge.decides() && !edge.gained.empty()) {
-      const TokenChange& gained = edge.gained.front();
-      says += fmt::format(", and {} from {} to {}", name(gained), percent(gained.before),
-                          percent(gained.after));
-    }
-    for (const std::string& line : wrap(says + ".", screen_.width() - 4)) {
-      print("  " + ink().quiet(line) + "\n");
-    }
-  }
-
   const Ink& ink() const { return screen_.ink; }
   int bar_room(int taken) const { return std::clamp(screen_.width() - taken, 8, 48); }
 
@@ -202,7 +183,7 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
     selective.push_back(head_statistics_json(head));
   }
   OrderedJson weights = OrderedJson::array();
-  const View<const float> pattern = text.pattern(row.head.layer, row.head.head);
+  const View<const float> pattern = text.pattern(row.shown.head.layer, row.shown.head.head);
   for (std::int64_t s = 0; s <= row.word.last(); ++s) {
     weights.push_back(json_number(pattern(row.word.last(), s)));
   }
@@ -215,10 +196,10 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
           {"word",
            {{"word", row.word.text},
             {"position", row.word.last()},
-            {"layer", row.head.layer},
-            {"head", row.head.head},
-            {"edge",
-             row.edge ? shown_edge_json(text.model, text.tokens, *row.edge) : OrderedJson(nullptr)},
+            {"layer", row.shown.head.layer},
+            {"head", row.shown.head.head},
+            {"edge", row.shown.edge ? shown_edge_json(text.model, text.tokens, *row.shown.edge)
+                                    : OrderedJson(nullptr)},
             {"weights", std::move(weights)}}},
           {"continuation", result.text}};
 }

@@ -161,7 +161,7 @@ void write_lens(const std::string& path, const LensText& text, const LensRequest
     return draw_heat_map({.values = std::as_const(probability).view(),
                           .row_labels = rows,
                           .column_labels = columns,
-                          .row_axis = "layer",
+                          .row_axis = "block",
                           .column_axis = "token",
                           .value_name = "probability",
                           .scale = FigureScale::share,

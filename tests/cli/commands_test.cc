@@ -460,7 +460,7 @@ TEST(Seeds, AreNotNegative) {
 // The texture comes over one edge: without it the word that it brings loses most of its
 // probability, and the head reads nothing else that does.
 TEST(Tour, ShowsTheEdgeThatDecides) {
-  const Json word = json_of("tour --json -n 1")["word"];
+  const Json word = json_of("tour --json -n 1 'One night, a fluffy blue hare'")["word"];
   EXPECT_EQ(word["word"], "hare");
   const Json edge = word["edge"];
   EXPECT_TRUE(edge["decides"]);
@@ -468,7 +468,7 @@ TEST(Tour, ShowsTheEdgeThatDecides) {
   EXPECT_EQ(edge["layer"], word["layer"]);
   EXPECT_EQ(edge["head"], word["head"]);
   EXPECT_EQ(edge["key"]["text"], " fluffy");
-  EXPECT_GT(word["weights"][5], 0.9);
+  EXPECT_GT(word["weights"][4], 0.9);
   EXPECT_EQ(edge["likeliest"]["token"]["text"], " soft");
   EXPECT_LT(edge["likeliest"]["after"].get<double>(),
             edge["likeliest"]["before"].get<double>() / 2);
@@ -481,6 +481,30 @@ TEST(Attend, ShowsTheHeadThatTheTourShows) {
   const Json walk = json_of("attend --json --word car 'They crashed the car'")["walk"];
   EXPECT_EQ(walk["layer"], shown["layer"]);
   EXPECT_EQ(walk["head"], shown["head"]);
+}
+
+// As the page does, where an example names a head.
+TEST(Attend, ShowsTheHeadOfAnExampleWithItsCaption) {
+  const std::string text = " 'Late one evening, a fluffy blue hare'";
+  const Json document = json_of("attend --json --word hare" + text);
+  EXPECT_EQ(document["walk"]["layer"], 4);
+  EXPECT_EQ(document["walk"]["head"], 1);
+  EXPECT_EQ(document["example"], "Adjectives belong to a noun");
+  EXPECT_TRUE(document["edge"].is_null());
+  const std::string said = "The example “Adjectives belong to a noun” is about this head.";
+  EXPECT_THAT(run_heed("attend --word hare" + text).out, HasSubstr(said));
+  EXPECT_THAT(run_heed("tour -n 1" + text).out, HasSubstr(said));
+  const std::string other = run_heed("attend --word hare 'One night, a fluffy blue hare'").out;
+  EXPECT_THAT(other, HasSubstr("With the edge to ␣fluffy cut, ␣soft goes from"));
+  EXPECT_THAT(run_heed("attend --word hare --layer 4 --head 1" + text).out, Not(HasSubstr(said)));
+}
+
+TEST(Terminal, SaysBlockForALayer) {
+  for (const char* const command : {"attend 'A mole dug'", "heads 'A mole dug'"}) {
+    const std::string out = run_heed(command).out;
+    EXPECT_THAT(out, HasSubstr("6 blocks")) << command;
+    EXPECT_THAT(out, Not(HasSubstr("layer"))) << command;
+  }
 }
 
 TEST(Tour, OfOneWordHasNoEdge) {

@@ -53,11 +53,11 @@ test('each kind of change opens from its link, without serious findings or sidew
 test('a head is switched off, restored and scaled by keyboard, with the numbers of the API', async () => {
   const page = await session.open(link());
   await page.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
-  await page.getByRole('switch', { name: 'block 0 · head 0', exact: true }).focus();
+  await page.getByRole('switch', { name: 'block 0, head 0', exact: true }).focus();
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Space');
-  await page.getByRole('switch', { name: 'block 1 · head 1, off' }).waitFor();
+  await page.getByRole('switch', { name: 'block 1, head 1, off' }).waitFor();
   await assertPredictions(page, { interventions: [{ kind: 'ablate', point: 'L1H1' }] });
   assert.match(decodeURIComponent(page.url()), /changes=L1H1/);
 
@@ -78,7 +78,7 @@ test('a head is switched off, restored and scaled by keyboard, with the numbers 
 
 test('an edge is cut in the map and in the list', async () => {
   const page = await session.open(link('&what=edges'));
-  const map = page.getByRole('application', { name: /Attention of block 1 · head 2/ });
+  const map = page.getByRole('application', { name: /Attention of block 1, head 2/ });
   await map.focus();
   for (const key of ['ArrowRight', 'ArrowRight', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
   const last = await page.evaluate(() => document.querySelectorAll('[aria-label="Predict after"] button').length - 1);
@@ -292,11 +292,11 @@ test('changes beyond the end of a shorter text are marked and not sent', async (
 test('a narrow window shows the effect of a change beside its switch', async () => {
   const page = await session.open(link(), { width: 360, height: 740 });
   const brief = page.getByRole('region', { name: 'Summary of the predictions' });
-  const one = page.getByRole('switch', { name: 'block 2 · head 0', exact: true });
+  const one = page.getByRole('switch', { name: 'block 2, head 0', exact: true });
   await one.scrollIntoViewIfNeeded();
   await one.click();
   await brief.getByText('KL').waitFor();
-  const [box, control] = [await brief.boundingBox(), await page.getByRole('switch', { name: 'block 2 · head 0, off' }).boundingBox()];
+  const [box, control] = [await brief.boundingBox(), await page.getByRole('switch', { name: 'block 2, head 0, off' }).boundingBox()];
   assert.ok(box.y >= 0 && box.y + box.height <= 740, 'in sight');
   assert.ok(control.y >= 0 && control.y + control.height <= box.y, 'not over its switch');
   const base = await post('/api/traces', { text });

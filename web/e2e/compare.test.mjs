@@ -58,7 +58,7 @@ test('a head is selected and its map explored by keyboard', async () => {
   await page.keyboard.press('ArrowUp');
   assert.equal(await page.evaluate(() => document.activeElement.dataset.head), 'L1H4');
   await page.keyboard.press('Enter');
-  const map = page.getByRole('application', { name: /Attention of block 1 · head 4/ });
+  const map = page.getByRole('application', { name: /Attention of block 1, head 4/ });
   await map.focus();
   for (const key of ['ArrowUp', 'ArrowRight', 'ArrowRight', '+', '+', '0']) await page.keyboard.press(key);
   const query = tokens.length - 2;
@@ -109,14 +109,14 @@ test('the logit lens equals that of the API, and the arrow keys move over it', a
   await page.context().close();
 });
 
-test('two occurrences of a word are compared by layer', async () => {
+test('two occurrences of a word are compared by block', async () => {
   const { id, tokens } = await makeTrace();
   const places = tokens.flatMap(({ text: word }, position) => (word === ' mole' ? [position] : []));
   assert.equal(places.length, 2);
   const { layers } = await session.get(`/api/vectors?first=${id}:${places[0]}&second=${id}:${places[1]}`);
   const page = await session.open(link('&view=vectors&word=mole&other='));
-  const table = page.getByRole('region', { name: 'Similarity by layer' }).locator('table');
-  await page.getByRole('region', { name: 'Similarity by layer' }).getByText('As a table').click();
+  const table = page.getByRole('region', { name: 'Similarity by block' }).locator('table');
+  await page.getByRole('region', { name: 'Similarity by block' }).getByText('As a table').click();
   const cosines = await table.locator('tbody td').allTextContents();
   assert.equal(cosines.length, layers.length);
   layers.forEach(({ cosine, point }, index) => assertShows(cosines[index], cosine, point));
@@ -138,7 +138,7 @@ test('a word of three texts is compared in pairs', async () => {
   assert.equal(await page.getByRole('textbox', { name: 'Second text' }).inputValue(), others[0].text);
   assert.equal(await page.getByRole('textbox', { name: 'Third text' }).inputValue(), others[1].text);
   await page.locator('ul.places li').nth(2).waitFor();
-  const region = page.getByRole('region', { name: 'Similarity by layer' });
+  const region = page.getByRole('region', { name: 'Similarity by block' });
   await region.getByText('As a table').click();
   await region.locator('thead th').nth(3).waitFor();
   assert.deepEqual((await region.locator('thead th').allTextContents()).slice(1), ['A–B', 'A–C', 'B–C']);
@@ -227,7 +227,7 @@ test('tokens, activations and contexts of a neuron equal those of the API', asyn
   assertShows(await list.first().locator('.number').textContent(), contexts[0].activation, 'the strongest context');
   assert.equal(await list.first().locator('mark').textContent(), contexts[0].tokens[contexts[0].position].text.trim());
   await page.getByRole('link', { name: 'Switch off' }).click();
-  await page.getByTestId('changes').getByText('block 2 · neuron 30: off').waitFor();
+  await page.getByTestId('changes').getByText('block 2, neuron 30: off').waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

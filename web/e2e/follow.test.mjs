@@ -188,7 +188,7 @@ test('by keyboard: select a word, a head and a temperature, and append the next 
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction(() => location.hash.includes('layer=2') && location.hash.includes('head=3'));
-  await page.getByRole('heading', { name: /block 2 · head 3/ }).waitFor();
+  await page.getByRole('heading', { name: /block 2, head 3/ }).waitFor();
 
   await page.getByRole('slider', { name: 'Temperature' }).focus();
   await page.keyboard.press('ArrowRight');

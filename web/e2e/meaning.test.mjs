@@ -78,7 +78,7 @@ test('the view of neurons opens on the largest direct effect, and switches it of
   assert.equal(await view.locator('.pick[aria-pressed=true]').innerText(), `L5N${effects.neurons[0].neuron}`);
   const shares = () => view.getByTestId('neuron-switch').locator('.line > .number:nth-child(3)').allTextContents();
   assertShows((await shares())[0], effects.probability, 'as it is');
-  await view.getByRole('button', { name: /^Switch L5N\d+ off$/ }).click();
+  await view.getByRole('button', { name: /^Switch neuron \d+ off$/ }).click();
   const verdict = await view.getByTestId('neuron-verdict').innerText();
   assert.match(verdict, effects.matters ? /^It matters/ : /^Alone it does not matter/);
   const [, off, control] = await shares();

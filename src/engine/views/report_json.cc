@@ -60,7 +60,7 @@ OrderedJson word_walk_json(std::span<const std::string> bytes, const TextWord* w
   OrderedJson answers = OrderedJson::array();
   for (const KeyAnswer& answer : walk.answers) {
     answers.push_back({{"position", answer.position},
-                       {"token", bytes[answer.position]},
+                       {"token", named_bytes(bytes[answer.position])},
                        {"masked", answer.masked},
                        {"key", vector_json(answer.key)},
                        {"value", vector_json(answer.value)},

@@ -1,4 +1,4 @@
-// A row that scrolls sideways shows that it goes on: a fade with an arrow at each end that hides something (app.css, .more).
+// A row that scrolls sideways shows that it goes on: a fade with an arrow at each end that hides something (app.css, [data-more]).
 
 /** The ends of a row at which it goes on; a pixel of rounding hides nothing. */
 export function hiddenEnds({ scrollLeft, scrollWidth, clientWidth }: Pick<HTMLElement, 'scrollLeft' | 'scrollWidth' | 'clientWidth'>): ('start' | 'end')[] {

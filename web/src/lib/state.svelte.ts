@@ -5,6 +5,7 @@ import { api, ApiError } from './api';
 import { gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
 import { recall, remember } from './remembered';
+import { capitalised } from './statistics';
 import { defaultsOf, differing, unmodifiedOf } from './sampling';
 import type { ServedTranslator } from './pair_types';
 import type { Architecture, Example, ModelCard, NumberArray, Sampling, SamplingOption, TraceMeta } from './types';
@@ -85,6 +86,9 @@ class Page {
     await tick();
     current.forget();
     api.choose(wanted);
+    // Asked for together; a translator needs no options.
+    const options = this.samplingOptions.length === 0 ? api.samplingOptions() : null;
+    options?.catch(() => {});
     try {
       const model = await api.model();
       if (wanted !== this.view.model) return; // another one was chosen meanwhile
@@ -92,7 +96,7 @@ class Page {
         this.translator = model;
         return;
       }
-      if (this.samplingOptions.length === 0) this.samplingOptions = await api.samplingOptions();
+      if (options) this.samplingOptions = await options;
       if (wanted !== this.view.model) return;
       // Example sentences need a tokenizer.
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
@@ -250,8 +254,9 @@ class Current {
   }
 }
 
+/** A sentence; the server's messages begin small. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return capitalised(error instanceof Error ? error.message : String(error));
 }
 
 export const page = new Page();

@@ -50,7 +50,16 @@ export function formatStatistic(number: number | null, unit: StatisticName['unit
   return unit === 'share' ? percent(number) : `${value(number, 2)} ${unit}`;
 }
 
+/** The short name of a head, for a chip, a label of a grid or a file. */
 export const headName = (layer: number, head: number): string => `L${layer}H${head}`;
+
+/** A head in a sentence or a label. */
+export const headInWords = (layer: number, head: number): string => `block ${layer}, head ${head}`;
+
+export const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Whether a sentence begins after this text. */
+export const endsSentence = (text: string): boolean => /(^|[.!?]”?\s+)$/.test(text);
 
 /** L2H3 as [2, 3]; null if it is not a head. */
 export function parseHead(name: string): [number, number] | null {
@@ -58,9 +67,9 @@ export function parseHead(name: string): [number, number] | null {
   return found ? [Number(found[1]), Number(found[2])] : null;
 }
 
-/** A sentence cut at the names of heads, which become [layer, head]. */
+/** A sentence cut at the names of heads ("L4H1", "head L4H1"), which become [layer, head]. */
 export function headParts(text: string): (string | [number, number])[] {
-  return text.split(/\b(L\d+H\d+)\b/).filter((part) => part !== '').map((part) => parseHead(part) ?? part);
+  return text.split(/(?:\bhead )?\b(L\d+H\d+)\b/).filter((part) => part !== '').map((part) => parseHead(part) ?? part);
 }
 
 /** The heads in the order of one statistic, largest first, or by layer and head for `place`; those without a number last. */

@@ -36,10 +36,11 @@ export function partsOf(text: string, unread: Unread | null | undefined): Part[]
 const wordsOf = (text: string): string[] => text.toLowerCase().match(/\p{L}[\p{L}\p{M}'’]*/gu) ?? [];
 
 /**
- * The one that shares the largest part of its words and the text's, rare ones (in few of the sentences) counting more; of equal
+ * Of the other sentences, the one that shares the largest part of its words and the text's, rare ones (in few of the sentences) counting more; of equal
  * ones, that whose length is nearest. Null without sentences.
  */
-export function nearestOf<T extends { text: string }>(sentences: T[], text: string): T | null {
+export function nearestOf<T extends { text: string }>(all: T[], text: string): T | null {
+  const sentences = all.filter((sentence) => sentence.text !== text);
   const wanted = new Set(wordsOf(text));
   const bags = sentences.map((sentence) => new Set(wordsOf(sentence.text)));
   const rarity = (word: string) => Math.log(1 + sentences.length / Math.max(1, bags.filter((bag) => bag.has(word)).length));

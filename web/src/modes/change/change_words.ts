@@ -1,22 +1,23 @@
 // Changes in words.
 
 import type { Token } from '../../lib/types';
-import { tokenText } from '../../lib/numbers';
+import { tokenWord } from '../../lib/numbers';
+import { headInWords } from '../../lib/statistics';
 import type { Change, FreezeChange, PointChange, SteerChange } from './changes';
 
-/** L2H3 → block 2 · head 3. */
+/** L2H3 → block 2, head 3. */
 export function pointLabel(name: string): string {
   const found = /^L(\d+)(?:H(\d+)|N(\d+)|\.(attn|mlp))?$/.exec(name);
   if (!found) return name;
   const [, layer, head, neuron, half] = found;
-  if (head !== undefined) return `block ${layer} · head ${head}`;
-  if (neuron !== undefined) return `block ${layer} · neuron ${neuron}`;
-  if (half === 'attn') return `block ${layer} · attention`;
-  return half === 'mlp' ? `block ${layer} · feed-forward` : `block ${layer}`;
+  if (head !== undefined) return headInWords(Number(layer), Number(head));
+  if (neuron !== undefined) return `block ${layer}, neuron ${neuron}`;
+  if (half === 'attn') return `block ${layer}, attention`;
+  return half === 'mlp' ? `block ${layer}, feed-forward` : `block ${layer}`;
 }
 
 /** “hare” (8), or "position 8" beyond the text. */
-const wordAt = (tokens: Token[], position: number) => (tokens[position] ? `“${tokenText(tokens[position].text)}” (${position})` : `position ${position}`);
+const wordAt = (tokens: Token[], position: number) => (tokens[position] ? `“${tokenWord(tokens[position].text)}” (${position})` : `position ${position}`);
 
 /** " at “hare” (8)", " from “hare” (8) on"; '' for all positions. */
 function whereInWords(positions: string, tokens: Token[]): string {
@@ -56,9 +57,9 @@ export function describeChange(change: Change, tokens: Token[], vocabulary: stri
     case 'point':
       return pointInWords(change, tokens);
     case 'cut':
-      return `block ${change.layer} · head ${change.head}: ${word(change.query)} no longer attends to ${word(change.key)}`;
+      return `${headInWords(change.layer, change.head)}: ${word(change.query)} no longer attends to ${word(change.key)}`;
     case 'token':
-      return `${word(change.position)} becomes “${tokenText(vocabulary[change.id] ?? `#${change.id}`)}”`;
+      return `${word(change.position)} becomes “${tokenWord(vocabulary[change.id] ?? `#${change.id}`)}”`;
     case 'swap':
       return change.positions ? `${change.point} at ${change.positions}: from “${change.text}” at ${change.fromPositions}` : `${change.point}: from “${change.text}”`;
     case 'freeze':

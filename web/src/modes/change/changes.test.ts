@@ -103,14 +103,14 @@ describe('the interventions sent to the server', () => {
 it('describes changes in words', () => {
   const tokens = Array.from({ length: 8 }, (_, id) => ({ id, text: ` w${id}` }));
   const words = all.map((change) => describeChange(change, tokens, []));
-  expect(words[0]).toBe('block 2 · head 3: off');
-  expect(words[1]).toBe('block 2 · neuron 17: mean from “␣w4” (4) on');
-  expect(words[2]).toBe('block 1 · attention: × -0.5 at “␣w5” (5)');
+  expect(words[0]).toBe('block 2, head 3: off');
+  expect(words[1]).toBe('block 2, neuron 17: mean from “w4” (4) on');
+  expect(words[2]).toBe('block 1 · attention: × -0.5 at “w5” (5)');
   expect(words[3]).toBe('block 0: off at 3 to 7');
-  expect(words[4]).toBe('block 1 · head 4: “␣w7” (7) no longer attends to “␣w2” (2)');
+  expect(words[4]).toBe('block 1, head 4: “w7” (7) no longer attends to “w2” (2)');
   expect(words[6]).toBe('every head: attention frozen');
-  expect(words[14]).toBe('blocks.1.attn.hook_q at “␣w4” (4): 2 × towards “fox” (0)');
+  expect(words[14]).toBe('blocks.1.attn.hook_q at “w4” (4): 2 × towards “fox” (0)');
   expect(words[13]).toBe('hook_embed: from “a”');
-  expect(describeChange(all[4], tokens.slice(0, 5), [])).toBe('block 1 · head 4: position 7 no longer attends to “␣w2” (2)');
+  expect(describeChange(all[4], tokens.slice(0, 5), [])).toBe('block 1, head 4: position 7 no longer attends to “w2” (2)');
   expect(words[10]).toBe('after block 0: 4 × towards “joy” (0)');
 });

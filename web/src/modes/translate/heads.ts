@@ -1,6 +1,7 @@
 // The kinds of attention of two texts, and the head of each that is shown.
 
 import { choicesOfBlock, type HeadChoice } from '../../lib/head_choice';
+import { headInWords } from '../../lib/statistics';
 import type { Site, SiteMeta, PairMeta } from '../../lib/pair_types';
 
 export const kinds: { kind: Site; title: string; says: string }[] = [
@@ -20,10 +21,10 @@ export function parseHead(text: string | undefined, { layers, heads }: Pick<Site
 
 export const siteOf = (meta: PairMeta, kind: Site): SiteMeta => meta.sites.find((one) => one.site === kind)!;
 
-/** "head 2 of block 1", "the mean of the 4 heads of block 1". */
-export function headInWords({ layer, head }: HeadChoice, heads: number): string {
+/** "block 1, head 2", "the mean of the 4 heads of block 1". */
+export function choiceInWords({ layer, head }: HeadChoice, heads: number): string {
   if (heads === 1) return `the only head of block ${layer}`;
-  return head !== null ? `head ${head} of block ${layer}` : `the mean of the ${heads} heads of block ${layer}`;
+  return head !== null ? headInWords(layer, head) : `the mean of the ${heads} heads of block ${layer}`;
 }
 
 export const stackName: Record<Site, string> = { encoder: 'encoder', decoder: 'decoder', cross: 'cross-attention' };

@@ -4,7 +4,7 @@ import type { PairInfluence, PairMeta } from '../../lib/pair_types';
 import { alignmentDrawing } from './drawing';
 import { causalEncoder, describeEdit, fits, formatEdits, hasEdit, isCut, parseEdits, toggled, toInterventions, type Edit } from './edits';
 import { choicesOfBlock, formatHead } from '../../lib/head_choice';
-import { headInWords, parseHead } from './heads';
+import { choiceInWords, parseHead } from './heads';
 import { earlierMoved, finding, laterWord } from './influence';
 import { arcPath, linkPath, lineWidth } from './layout';
 import { mapOf } from './map';
@@ -77,7 +77,7 @@ describe('a head', () => {
     expect(choicesOfBlock(2)).toEqual([null, 0, 1]);
     for (const text of ['L1', 'L2', 'L1H1', undefined]) expect(parseHead(text, alone)).toEqual({ layer: 1, head: 0 });
     expect(parseHead('L0', alone)).toEqual({ layer: 0, head: 0 });
-    expect(headInWords({ layer: 1, head: 0 }, 1)).toBe('the only head of block 1');
+    expect(choiceInWords({ layer: 1, head: 0 }, 1)).toBe('the only head of block 1');
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../lib/api';
-import { firstThatRuns, lastInformative, sampleSentence, unknownCharacters } from './sentence';
+import { firstThatRuns, tellingToken, sampleSentence, unknownCharacters } from './sentence';
 
 describe('the sentence that checkpoints are compared on', () => {
   const withoutQuotes = async (text: string) => {
@@ -41,11 +41,11 @@ describe('the sentence that checkpoints are compared on', () => {
     expect(await unknownCharacters('a b', 'the text has 90 tokens; the context has 64', letters)).toBeNull();
   });
 
-  it('is asked about after its last word, not after a full stop', () => {
+  it('is asked about where what comes is a word, not a full stop', () => {
     const tokens = (texts: string[]) => texts.map((text) => ({ text }));
-    expect(lastInformative(tokens(['The', ' hare', ' slept', '.']))).toBe(2);
-    expect(lastInformative(tokens(['Who', '?', '"', '\n']))).toBe(0);
-    expect(lastInformative(tokens(['The', ' hare']))).toBe(1);
-    expect(lastInformative(tokens(['.', '.']))).toBe(1);
+    expect(tellingToken(tokens(['The', ' hare', ' slept', '.']))).toBe(1);
+    expect(tellingToken(tokens(['Who', '?', '"', '\n']))).toBe(0);
+    expect(tellingToken(tokens(['The', ' hare']))).toBe(1);
+    expect(tellingToken(tokens(['.', '.']))).toBe(1);
   });
 });

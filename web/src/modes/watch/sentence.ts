@@ -14,10 +14,14 @@ export function sampleSentence(samples: Sample[]): string {
   return cut.includes(' ') ? cut.slice(0, cut.lastIndexOf(' ')) : cut.slice(0, mostCharacters);
 }
 
-/** The last token with a letter or digit: what follows a full stop says little of the sentence. The last token where none has. */
-export function lastInformative(tokens: { text: string }[]): number {
-  const telling = tokens.map(({ text }) => /[\p{L}\p{N}]/u.test(text));
-  return telling.includes(true) ? telling.lastIndexOf(true) : tokens.length - 1;
+/**
+ * The token after which it is told what is predicted: the last one with a letter or digit. Of a sentence that is complete, that
+ * is the one before: what comes is a word, and the sentence says which. The last token where none has a letter or digit.
+ */
+export function tellingToken(tokens: { text: string }[]): number {
+  const telling = tokens.flatMap(({ text }, index) => (/[\p{L}\p{N}]/u.test(text) ? [index] : []));
+  const isComplete = telling.at(-1) !== tokens.length - 1;
+  return telling.at(isComplete ? -2 : -1) ?? telling.at(-1) ?? tokens.length - 1;
 }
 
 export interface ChosenSentence {

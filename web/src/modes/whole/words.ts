@@ -1,6 +1,7 @@
 // What the picture says: names of parts and cells, and the computation of a cell's number.
 
 import { exactCount, tokenText, tokenWord, value } from '../../lib/numbers';
+import { capitalised, headInWords, headName } from '../../lib/statistics';
 import type { PointElement, Token } from '../../lib/types';
 import { placeIn, type Cell, type Found } from './find';
 import { headOfSource, parametersOf, type Part } from './parts';
@@ -18,7 +19,7 @@ export function sizeOf(part: Part): string {
 /** The name in the breadcrumb and in the outline. */
 export function nameOf(part: Part, path: string[]): string {
   const { layer, head } = placeIn(path);
-  if (part.kind === 'head') return `L${layer}H${head}`;
+  if (part.kind === 'head') return headName(layer, head);
   if (part.kind === 'model') return 'Model';
   return part.kind === 'block' || part.kind === 'entry' || part.kind === 'exit' ? part.title : part.term;
 }
@@ -84,7 +85,7 @@ export function partLine(part: Part, path: string[]): string {
   const { layer, head } = placeIn(path);
   const parameters = parametersOf(part);
   const owns = parameters > 0 ? `${exactCount(parameters)} parameters` : '';
-  const what = part.kind === 'head' ? `Block ${layer} · head ${head}` : ['model', 'block', 'entry', 'exit'].includes(part.kind) ? '' : part.title;
+  const what = part.kind === 'head' ? capitalised(headInWords(layer, head)) : ['model', 'block', 'entry', 'exit'].includes(part.kind) ? '' : part.title;
   const size = part.rows > 0 && part.kind === 'matrix' ? `${sizeOf(part)} numbers` : '';
   return [what, size, owns].filter(Boolean).join(' · ');
 }

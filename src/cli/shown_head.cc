@@ -1,0 +1,43 @@
+// The head that a view shows where nobody chose one, and why.
+#include <fmt/format.h>
+
+#include "cli/attend.h"
+#include "cli/output.h"
+#include "cli/terminal/text.h"
+#include "engine/views/token_json.h"
+
+namespace heed::cli {
+namespace {
+
+std::string told_of(const AttendedText& text, const ShownEdge& edge) {
+  const auto name = [&](const TokenChange& change) {
+    return fit(visible(text.model.token_bytes(change.token)), 16);
+  };
+  std::string says =
+      fmt::format("{}ith the edge to {} cut, {} goes from {} to {}",
+                  edge.decides() ? "W" : "No single edge decides this: w",
+                  fit(text.label(edge.effect.edge.key.begin, 24), 20), name(edge.likeliest),
+                  percent(edge.likeliest.before), percent(edge.likeliest.after));
+  if (edge.decides() && !edge.gained.empty()) {
+    const TokenChange& gained = edge.gained.front();
+    says += fmt::format(", and {} from {} to {}", name(gained), percent(gained.before),
+                        percent(gained.after));
+  }
+  return says + ".";
+}
+
+}  // namespace
+
+std::vector<TokenRun> shown_keys(const AttendedText& text) {
+  if (!splits_characters(text.bytes)) return single_tokens(text.size());
+  return token_runs(text_units(text.model, text.tokens));
+}
+
+std::string why_shown(const AttendedText& text, const HeadToShow& shown) {
+  if (!shown.example.empty()) {
+    return fmt::format("The example “{}” is about this head. {}", shown.example, shown.caption);
+  }
+  return shown.edge ? told_of(text, *shown.edge) : "";
+}
+
+}  // namespace heed::cli
