@@ -168,7 +168,7 @@ test('every paragraph that points at the picture lights a part of it', async () 
 
 test('positions: without them the first block is blind to the order, and later blocks are not', async () => {
   const text = 'Late one evening, a fluffy blue hare';
-  const page = await session.open(`#/learn?chapter=embeddings&text=${encodeURIComponent(text)}`);
+  const page = await session.open(`#/learn?chapter=mask&text=${encodeURIComponent(text)}`);
   await page.locator('section[data-shows=order]').scrollIntoViewIfNeeded();
   const rows = page.getByTestId('order').locator('tbody tr');
   await rows.nth(1).waitFor();
@@ -215,24 +215,27 @@ test('a question is answered by what was measured, and counted once', async () =
   const ask = page.getByRole('region', { name: 'Predict, then see' });
   const choices = ask.getByRole('group', { name: 'Answers' }).getByRole('button');
   await choices.first().waitFor();
-  const [, layer, head, word] = /block (\d+), head (\d+), which word will “([^”]+)” look at/.exec(await ask.innerText());
+  const [, word, layer, head] = /comes after “([^”]+)”.*block (\d+), head (\d+)/.exec(await ask.innerText());
   const { id, tokens } = await post('/api/traces', { text });
   const position = tokens.findLastIndex((token) => token.text.trim() === word);
-  const { values } = await session.get(`/api/traces/${id}/attention/self/${layer}/${head}/rows/${position}?format=json`);
-  const row = values.flat(Infinity);
-  const [most, second] = row.map((_, index) => index).sort((a, b) => row[b] - row[a]);
-  assert.ok(row[most] >= 2 * row[second], 'a clear answer');
+  const { edge } = await session.get(`/api/traces/${id}/head?position=${position}&unit=words`);
+  assert.deepEqual([edge.layer, edge.head, edge.decides], [Number(layer), Number(head), true]);
+  assert.ok(edge.likeliest.after <= edge.likeliest.before / 2, 'the prediction hangs on it');
+  const right = `“${edge.key.text.trim()}”`;
   const names = await choices.allInnerTexts();
-  const wrong = names.findIndex((name) => !name.includes(`“${tokens[most].text.trim()}”`));
-  await choices.nth(wrong).focus();
+  assert.equal(names.filter((name) => name.includes(right)).length, 1);
+  await choices.nth(names.findIndex((name) => !name.includes(right))).focus();
   await page.keyboard.press('Enter');
   const because = page.getByTestId('because');
   await because.waitFor();
-  assert.match(await because.innerText(), new RegExp(`It is “${tokens[most].text.trim()}”`));
-  assertShows(/“[^”]+” ([\d.]+\s%) of its weight/.exec(await because.innerText())[1], row[most], 'the largest weight');
+  assert.match(await because.innerText(), new RegExp(`It is ${right}`));
+  assertShows(/gives “[^”]+” ([\d.]+\s%)/.exec(await because.innerText())[1], edge.weight, 'the weight');
+  const [, before, after] = /falls from ([\d.]+\s%) to ([\d.]+\s%)/.exec(await because.innerText());
+  assertShows(before, edge.likeliest.before, 'as it is');
+  assertShows(after, edge.likeliest.after, 'with the edge cut');
   assert.match(await page.getByTestId('tally').innerText(), /Predicted right: 0 of 1/);
   // Another answer counts no more; another chapter does.
-  await choices.nth(names.findIndex((name) => name.includes(`“${tokens[most].text.trim()}”`))).focus();
+  await choices.nth(names.findIndex((name) => name.includes(right))).focus();
   await page.keyboard.press('Enter');
   assert.match(await page.getByTestId('tally').innerText(), /0 of 1/);
   await page.locator('article .turn button.primary').click();
@@ -258,30 +261,94 @@ test('every chapter asks a question on the opening sentence', async () => {
   }
 });
 
-test('the worksheet is two pages, and its answers are this model’s numbers', async () => {
+test('the worksheet is two pages on A4 and on Letter, and its answers follow from what is printed', async () => {
   const text = 'Late one evening, a fluffy blue hare';
-  for (const link of [`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`, '#/learn?worksheet=1']) {
+  const long = 'At dawn Inspector Pike came in a black car and spoke to them one by one. Outside, fog hid the gate.';
+  for (const link of [`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`, `#/learn?worksheet=1&text=${encodeURIComponent(long)}`, '#/learn?worksheet=1']) {
     const page = await session.open(link, { dark: link.endsWith('=1') });
     await page.getByTestId('worksheet').waitFor();
     await page.waitForLoadState('networkidle');
-    const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
-    assert.equal((pdf.match(/\/Type\s*\/Page\b(?!s)/g) ?? []).length, 2, link);
-    // Nothing is cut off at the end of a page.
+    for (const format of ['A4', 'Letter']) {
+      const pdf = (await page.pdf({ format })).toString('latin1');
+      assert.equal((pdf.match(/\/Type\s*\/Page\b(?!s)/g) ?? []).length, 2, `${link} on ${format}`);
+    }
+    // Nothing is cut off at the end of a page, nor at its side where the paper is narrower.
     await page.emulateMedia({ media: 'print' });
-    const cut = await page.locator('.sheet').evaluateAll((sheets) => sheets.map((sheet) => sheet.scrollHeight - sheet.clientHeight));
-    assert.ok(cut.every((height) => height <= 1), String(cut));
+    await page.setViewportSize({ width: 703, height: 963 }); // 186 × 255 mm: what the margins leave of A4's width and of Letter's height
+    const cut = await page.locator('.sheet').evaluateAll((sheets) => sheets.map((sheet) => Math.max(sheet.scrollHeight - sheet.clientHeight, sheet.scrollWidth - sheet.clientWidth)));
+    assert.ok(cut.every((pixels) => pixels <= 1), `${link}: ${cut}`);
+    assert.ok((await page.locator('.sheet').evaluateAll((sheets) => sheets.map((sheet) => sheet.offsetHeight))).every((height) => height <= 963), link);
     await page.context().close();
   }
   const page = await session.open(`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`);
-  const answers = await page.locator('.answers').innerText();
+  const answers = (await page.locator('.answers').innerText()).replaceAll('−', '-');
   const { id, tokens } = await post('/api/traces', { text });
-  const { values } = await session.get(`/api/traces/${id}/attention/self/4/1/rows/7?format=json`);
-  const row = values.flat(Infinity);
+  const [, layer, head] = /in block (\d+), head (\d+)/.exec(await page.getByRole('heading', { name: /^2 · Attention/ }).innerText());
+  const row = (await session.get(`/api/traces/${id}/attention/self/${layer}/${head}/rows/7?format=json`)).values.flat(Infinity);
   const most = row.indexOf(Math.max(...row));
+  assert.ok(row[most] < 0.9, `something to calculate: ${row}`);
   assert.ok(answers.includes(`1 a) ${tokens.length} b) ${tokens[7].id}`), answers);
-  assertShows(new RegExp(`${tokens[most].text.trim()} ([\\d.]+\\s%)`).exec(answers)[1], row[most], 'the largest weight');
+  const told = Number(new RegExp(`${tokens[most].text.trim()} ([\\d.]+)`).exec(answers)[1]);
+  assert.ok(Math.abs(told - row[most]) < 0.002, `${told}: three decimals of ${row[most]}`);
+  // The last column is the product of the printed weight and value; the blanks' weights are in the answers.
+  const numbers = (cells) => cells.map((cell) => (cell === '' ? null : Number(cell.replaceAll('−', '-'))));
+  const cells = (await page.locator('.sheet').first().locator('table').first().locator('tbody tr:not(.sum)').evaluateAll((rows) => rows.map((one) => [...one.cells].map((cell) => cell.textContent)))).map((one) => numbers(one.slice(1)));
+  const total = cells.reduce((sum, [, power]) => sum + power, 0);
+  const products = /products: ([^;]+);/.exec(answers)[1].split(', ').map(Number);
+  assert.equal(products.length, cells.length);
+  cells.forEach(([, power, weight, number], index) => {
+    const share = weight ?? Number((power / total).toFixed(3));
+    assert.ok(Math.abs(products[index] - share * number) <= 0.00051, `row ${index}: ${share} × ${number} is ${products[index]}`);
+  });
+  // The surprises are those of the printed probabilities.
+  const printed = await page.locator('.sheet').nth(1).locator('table').last().locator('tbody tr:not(.sum)').evaluateAll((rows) => rows.map((one) => Number(one.cells[2].textContent)));
+  const said = /6 ([^;]+); average/.exec(answers)[1].split(', ').map(Number);
+  printed.forEach((chance, index) => assert.ok(Math.abs(said[index] + Math.log(chance)) <= 0.0051, `${said[index]} of ${chance}`));
   assert.deepEqual(page.problems, []);
   await page.context().close();
+});
+
+test('no text is wider than its box on a phone, in any chapter', async () => {
+  for (const chapter of [...chapters, 'summary']) {
+    const page = await session.open(`#/learn?chapter=${chapter}`, { width: 390, height: 844 });
+    await page.locator('.live > *').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    // Those that are rendered when they come near the window.
+    for (let down = 0; down < 12; ++down) {
+      await page.mouse.wheel(0, 800);
+      await page.waitForTimeout(60);
+    }
+    await page.waitForLoadState('networkidle');
+    const wide = await page.evaluate(() => [...document.querySelectorAll('main *')].filter((one) => {
+      if (!(one instanceof HTMLElement) || one.closest('.unseen, .katex-mathml') || one.clientWidth === 0) return false;
+      const style = getComputedStyle(one);
+      const scrolls = ['auto', 'scroll'].includes(style.overflowX) && !one.matches('.katex-display'); // a formula has to be seen whole
+      return style.display !== 'inline' && !scrolls && one.tagName !== 'INPUT' && one.tagName !== 'TEXTAREA' && one.innerText.trim() !== '' && one.scrollWidth > one.clientWidth + 1 && !(one.closest('.katex') && !one.matches('.katex-display'));
+    }).map((one) => `${one.tagName}.${one.className} ${one.scrollWidth} > ${one.clientWidth}: ${one.innerText.slice(0, 40)}`));
+    assert.deepEqual(wide, [], chapter);
+    await page.context().close();
+  }
+});
+
+test('heads are named in words, and sentences keep their spaces', async () => {
+  const translator = await translatorOf(session);
+  for (const chapter of [...chapters, 'summary']) {
+    const page = await session.open(`#/learn?chapter=${chapter}`);
+    await page.locator('.live > *').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    if (chapter !== 'summary' && (chapter !== 'two-texts' || translator)) {
+      await page.getByRole('group', { name: 'Answers' }).getByRole('button').first().click();
+      await page.getByTestId('because').waitFor();
+    }
+    const text = await page.evaluate(() => {
+      const copy = document.querySelector('.learn').cloneNode(true);
+      for (const one of copy.querySelectorAll('code.chip, button.chip, .katex, table, .head, [aria-hidden], details, .small [role=row]')) one.remove();
+      return [...copy.querySelectorAll('p')].map((one) => one.textContent.replace(/\s+/g, ' ')).join('\n');
+    });
+    assert.doesNotMatch(text, /\bL\d+H\d+\b/, chapter);
+    assert.doesNotMatch(text, /[a-z][.;:][A-Z]|[a-z]“|\d(?:yours|longest)|(?:^|\. )block \d/m, chapter);
+    await page.context().close();
+  }
 });
 
 test('the surprise at each token equals that of the API', async () => {

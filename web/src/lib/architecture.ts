@@ -124,7 +124,7 @@ export function blockFormulas(architecture: Architecture): { latex: string; says
   }
   return [
     { latex: 'x \\leftarrow x + \\operatorname{attention}(\\operatorname{norm}(x))', says: 'words exchange information' },
-    { latex: `x \\leftarrow x + f(\\operatorname{norm}(x)),\\quad f(x) = ${feedForward}`, says: architecture.gated ? 'each word on its own; a gate for each neuron' : 'each word on its own' },
+    { latex: `\\begin{aligned} x &\\leftarrow x + f(\\operatorname{norm}(x))\\\\ f(x) &= ${feedForward} \\end{aligned}`, says: architecture.gated ? 'each word on its own; a gate for each neuron' : 'each word on its own' },
   ];
 }
 

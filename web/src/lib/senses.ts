@@ -13,7 +13,7 @@ export function aroundWord(text: string, word: string): [string, string, string]
   return [text.slice(0, found.index), found[0], text.slice(end)];
 }
 
-/** The depths that a model has: where positions are not added, the stream before block 0 is the embedding once more. */
+/** The depths to show. The server gives the embedding, the stream before block 0, and the stream after each block; where no position is added, the second is the same as the first and is left out. */
 export function depthsShown(count: number, addsPositions: boolean): { index: number; name: string; tick: string }[] {
   return Array.from({ length: count }, (_, index) => {
     if (index === 0) return { index, name: 'the embedding', tick: 'word' };
@@ -22,7 +22,7 @@ export function depthsShown(count: number, addsPositions: boolean): { index: num
   }).filter(({ index }) => index !== 1 || addsPositions);
 }
 
-/** The largest coordinates of all sentences at all depths, along and across: one scale for every depth, so that dots come apart rather than the scale shrinking. */
+/** The largest coordinate on each axis, over all sentences and all depths. All depths are drawn to this one scale, so that the dots are seen to move apart. */
 export function extentOf({ depths }: Pick<WordSenses, 'depths'>): [number, number] {
   const largest = (axis: 0 | 1) => Math.max(1e-9, ...depths.flatMap(({ dots }) => dots.map((dot) => Math.abs(dot[axis]))));
   return [largest(0), largest(1)];

@@ -1,12 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import type { HeadStatistics, Intervention } from '../../lib/types';
+import type { HeadStatistics, Intervention, LensCell, ShownEdge } from '../../lib/types';
 import { exercises } from './exercises';
-import { isClear, questions, tried } from './questions';
+import { sentenceOf } from './pair_question';
+import { isClear, questions, thirdOf, tried } from './questions';
 import { keptOf } from './score.svelte';
 import { settledAfter, type World } from './world';
 
 const texts = ['Late', ' one', ' fluffy', ' blue', ' hare'];
 const head = (layer: number, index: number, previous: number): HeadStatistics => ({ layer, head: index, previous, entropy: 0, evenness: 0, distance: 0, first: 0, self: 0, duplicate: 0, induction: 0, content_weight: 1 - index / 10, habit: { name: 'back', strength: 0 } });
+
+/** The connection from “hare” to “one”, which decides or not. */
+const edge = (decides: boolean): ShownEdge => {
+  const change = (text: string, before: number, after: number) => ({ token: { id: 0, text }, before, after });
+  return { layer: 2, head: 3, query: 4, key: { begin: 1, end: 2, text: ' one' }, weight: 0.9, cut: 0.5, direct: null, replaced: 0.4, others: { count: 3, cut: 0.01 }, threshold: 1 / 3, decides, word_cut: 0.5, likeliest: change(' soft', 0.6, 0.1), likeliest_without: { ...change(' deep', 0.1, 0.8), token: { id: 1, text: ' deep' } }, gained: [], measured: 9, positions_read: 9 };
+};
+const lensOf = (...shares: [number, number][]): LensCell[] => shares.map(([own, other]) => {
+  const [first, second] = own >= other ? [5, 1] : [1, 5];
+  return { tokens: [first, second].map((id) => ({ id, text: ` t${id}` })), probabilities: [Math.max(own, other), Math.min(own, other)], entropy: 1, divergence: 0 };
+});
 
 /** A model of one block with three heads, of which each answer is given. */
 function world(some: Partial<World> = {}): World {
@@ -16,7 +27,8 @@ function world(some: Partial<World> = {}): World {
     row: async () => [0.05, 0.05, 0.8, 0.05, 0.05],
     statistics: async () => [head(0, 0, 0.1), head(0, 1, 0.9), head(0, 2, 0.2)],
     vector: async (point) => (point.includes('mlp') ? [3, 4] : [1, 0]),
-    lens: async () => [1, 2, 5, 5].map((id) => ({ tokens: [{ id, text: ` t${id}` }], probabilities: [0.5], entropy: 1, divergence: 0 })),
+    edge: async () => null,
+    lens: async () => lensOf([0.1, 0.6], [0.2, 0.5], [0.6, 0.1], [0.7, 0.1]),
     surprises: async () => [0.5, 4, 1, 0.2].map((nats, position) => ({ position, before: texts[position], next: texts[position + 1], nats })),
     tokensOf: async () => [' un', 'be', 'lie'].map((text, id) => ({ id, text })),
     moved: async (changes: Intervention[]) => (changes[0].edges?.[0][1] === 2 ? 0.6 : changes[0].point === 'blocks.0.hook_mlp_out' ? 5 : 0.05),
@@ -35,6 +47,7 @@ describe('questions', () => {
     expect((await answerOf('embeddings'))!.right).toEqual({ text: 'No, another vector' });
     expect((await answerOf('embeddings', { vectorsOf: async (_, __, positions) => positions.map(() => [1, 1]) }))!.right).toEqual({ text: 'Yes, the same vector' });
     expect((await answerOf('head'))!.right).toEqual({ text: '“fluffy”' });
+    expect((await answerOf('head', { edge: async () => edge(true) }))!.right, 'what decides, not what has the largest weight').toEqual({ text: '“one”' });
     expect((await answerOf('mask', { row: async () => [0.2, 0.2, 0.6, 0, 0] }))!.right).toEqual({ text: 'None' });
     expect((await answerOf('mask'))!.right).toEqual({ text: 'All of them' });
     expect((await answerOf('heads'))!.right).toEqual({ layer: 0, head: 1 });
@@ -44,6 +57,9 @@ describe('questions', () => {
   });
 
   it('are asked only where the answer is clear', async () => {
+    expect((await answerOf('head', { edge: async () => edge(false) }))!.ask, 'the question says that it asks for the weight').toMatch(/No single word decides.*largest weight/);
+    expect((await answerOf('head', { edge: async (position) => (position === 4 ? null : edge(true)) }))!.right, 'another word that is decided by one').toEqual({ text: '“one”' });
+    expect(await answerOf('depth', { lens: async () => lensOf([0.1, 0.6], [0.2, 0.5], [0.6, 0.1], [0.52, 0.48]) }), 'two words are nearly as likely').toBeNull();
     expect(await answerOf('head', { row: async () => [0.1, 0.35, 0.45, 0.05, 0.05] })).toBeNull();
     expect(await answerOf('head', { moved: async () => 0.3 }), 'cutting another edge moves as much').toBeNull();
     expect(await answerOf('head', { moved: async () => 0.001 }), 'no edge matters').toBeNull();
@@ -95,6 +111,19 @@ describe('exercises', () => {
     expect(await verdict('two-texts', { extra: { mask: 'on' } })).toBe(false);
     expect(await verdict('two-texts', { extra: { mask: 'on', to: '2' } })).toBe(true);
   });
+});
+
+it('tells the third in which a choice settles only where no near tie decides it', () => {
+  expect(thirdOf(lensOf([0.1, 0.6], [0.6, 0.1], [0.6, 0.1], [0.7, 0.1]))).toBe(0);
+  expect(thirdOf(lensOf([0.1, 0.6], [0.1, 0.6], [0.1, 0.6], [0.7, 0.1]))).toBe(2);
+  expect(thirdOf(lensOf([0.1, 0.6], [0.1, 0.6], [0.48, 0.5], [0.7, 0.1])), 'a tie before the last third').toBeNull();
+  expect(thirdOf(lensOf([0.1, 0.6], [0.48, 0.5], [0.6, 0.1], [0.7, 0.1])), 'a tie before the second third').toBeNull();
+  expect(thirdOf(lensOf([0.48, 0.5], [0.6, 0.1], [0.6, 0.1], [0.7, 0.1])), 'a tie within the first third').toBe(0);
+});
+
+it('writes a translation as it is read', () => {
+  const target = { tokens: ['<s>', 'Die', ' Mutter', '.', '</s>'].map((text, id) => ({ id, text })), words: [], is_translation: true };
+  expect(sentenceOf({ target })).toBe('Die Mutter.');
 });
 
 it('settles where the last choice stays', () => {

@@ -20,11 +20,11 @@ export function twoTexts(translator: TranslatorCard | null | undefined): Chapter
     id: 'two-texts',
     title: 'Two texts: encoder, decoder and cross-attention',
     plain: [
-      'A model can also read one text and write another, as in translation. The transformer of 2017 (Vaswani et al.) was made for that. It has two stacks of six blocks: an *encoder* reads the source, a *decoder* writes the target.',
-      'The *encoder* has no *mask*. The whole source is known from the start, so each of its words may attend to all others, before and after it: a later word changes the vectors of earlier ones too.',
-      'The *decoder* works like the model of the other chapters: each word attends to itself and to those before it, and the last vector predicts the next word. Between attention and feed-forward, every block of it has *cross-attention*. Its queries come from the target, its keys and values from the encoder’s result. It needs no mask, for nothing of the source is still to be written.',
+      'A model can also read one text, the source, and write another, the target, as in translation. The first transformer (Vaswani and others, 2017) was made for that. It has two stacks of six blocks: an *encoder* reads the source, a *decoder* writes the target.',
+      'The encoder has no *mask*. The whole source is known from the start, so each of its words may attend to all others, before and after it: a later word changes the vectors of earlier ones too.',
+      'The decoder works like the model of the other chapters: each word attends to itself and to those before it, and the last vector predicts the next word. Between attention and feed-forward, every block of it has *cross-attention*. Its queries come from the target, its keys and values from the encoder’s result. It needs no mask, because the whole source is already there.',
       'The source stays the same while the target is written. So the encoder runs once, and the keys and values of cross-attention are computed once; each new word brings only new queries to them.',
-      'In the original, what a part computes is added and the sum is normalised: *add & norm* (post-norm). GPT-2 and most models since normalise what a part reads, and add its output as it is (pre-norm).',
+      'In the first transformer, what a part computes is added and then the sum goes through a norm: *add & norm* (post-norm). In GPT-2 and most models since, the norm stands before each part, and its output is added as it is (pre-norm).',
       ...shownTranslator(translator),
     ].map((text) => ({ text })),
     formula: [

@@ -1,6 +1,6 @@
 // What exercises and questions ask of the model at hand, on the shown text.
 
-import type { HeadStatistics, Intervention, LensCell, Token, Word } from '../../lib/types';
+import type { HeadStatistics, Intervention, LensCell, ShownEdge, Token, Word } from '../../lib/types';
 import type { Surprised } from './surprise';
 
 export interface World {
@@ -18,7 +18,9 @@ export interface World {
   row(layer: number, head: number, position: number): Promise<ArrayLike<number>>;
   statistics(): Promise<HeadStatistics[]>;
   vector(point: string, position: number): Promise<ArrayLike<number>>;
-  /** The logit lens at a position, from before the first block to the end. */
+  /** The edge of attention, by words, on which the prediction at a position rests most; null where no word stands before it. */
+  edge(position: number): Promise<ShownEdge | null>;
+  /** The logit lens at a position, from before the first block to the end, with the two likeliest tokens of each depth. */
   lens(position: number): Promise<LensCell[]>;
   surprises(): Promise<Surprised[]>;
   /** How many tokens a text becomes. */
@@ -42,7 +44,7 @@ export function largestOf(numbers: ArrayLike<number>): number {
   return Array.from(numbers).reduce((best, number, index, all) => (number > all[best] ? index : best), 0);
 }
 
-/** After how many blocks the final first choice is on top to stay: 0 before any, up to L + 1 rows. */
+/** After how many blocks the final first choice is on top to stay: 0 before any, L where only the last block brings it there. */
 export function settledAfter(cells: Pick<LensCell, 'tokens'>[]): number {
   const choices = cells.map(({ tokens }) => tokens[0].id);
   let after = choices.length - 1;

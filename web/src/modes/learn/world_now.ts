@@ -16,7 +16,8 @@ export function worldNow(): World | null {
     row: async (of, index, query) => (await current.keep(`row ${of} ${index} ${query}`, (id) => api.attentionRow(id, of, index, query))).data,
     statistics: () => current.keep('heads', (id) => api.heads(id)),
     vector: (point, at) => current.vector(point, at),
-    lens: async (at) => (await current.keep(`lens at ${at}`, (id) => api.lens(id, 1, String(at)))).cells.map(([cell]) => cell),
+    edge: async (at) => (await current.keep(`question edge ${at}`, (id) => api.edgeToShow(id, at, 'words'))).edge,
+    lens: async (at) => (await current.keep(`two of the lens at ${at}`, (id) => api.lens(id, 2, String(at)))).cells.map(([cell]) => cell),
     surprises: surprisesOf,
     tokensOf: (text) => api.tokenize(text),
     moved: (interventions, at) =>
