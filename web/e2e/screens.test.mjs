@@ -26,7 +26,7 @@ function badProse(page) {
       const copy = element.cloneNode(true);
       for (const chip of copy.querySelectorAll('.chip, code')) chip.remove();
       const text = copy.textContent.replace(/\s+/g, ' ').trim();
-      if (/\bL\d+[HN]\d+\b/.test(text) || /(^|[.!?]”? )block \d/.test(text)) bad.push(text.slice(0, 160));
+      if (/\bL\d+[HN]\d+\b/.test(text) || /(^|[.!?]”? )block \d+, head/.test(text)) bad.push(text.slice(0, 160));
     }
     return bad;
   });
