@@ -179,7 +179,7 @@ std::string number_text(std::string_view name, double value) {
              : fmt::format("{:.2f}", value);
 }
 
-// Layers down, heads across; the largest of all is the brightest.
+// Blocks down, heads across; the largest of all is the brightest.
 void print_map(const HeadsOptions& options, const StackSpecification& config,
                const std::vector<HeadRow>& rows, const Screen& screen) {
   double largest = 0;
@@ -260,7 +260,7 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
   const std::string legend =
-      fmt::format("{}: {}. Layers down, heads across.", options.sort,
+      fmt::format("{}: {}. Blocks down, heads across.", options.sort,
                   meaning_of(options, attention_scope(model.gpt.architecture(), only_site)));
   for (const std::string& line : wrap(legend, screen.width() - 2)) {
     print(screen.ink.quiet("  " + line) + "\n");

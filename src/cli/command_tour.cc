@@ -129,8 +129,8 @@ class Tour {
 
   void show_row(const TokenTableRow& row) const {
     heading(fmt::format("Attention of “{}”", fit(row.word.text, 20)),
-            fmt::format("L{}H{}; heed attend --word shows every number", row.shown.head.layer,
-                        row.shown.head.head));
+            fmt::format("block {}, head {}; heed attend --word shows every number",
+                        row.shown.head.layer, row.shown.head.head));
     const View<const float> weights =
         text_.pattern(row.shown.head.layer, row.shown.head.head)[row.word.last()];
     for (const std::int64_t position : row.positions) {

@@ -24,7 +24,7 @@ struct PairOptions {
 
 // --target and --target-tokens; `default_target` is what is read without them.
 void add_target_options(Command command, PairOptions& options,
-                        const std::string& default_target = "the model's translation");
+                        const std::string& default_target = "the model's greedy translation");
 // Without --model, what only a translator can do is done by the one that heed carries.
 void choose_pair_model(Command command, std::string& model);
 

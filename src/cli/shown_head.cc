@@ -1,6 +1,9 @@
 // The head that a view shows where nobody chose one, and why.
 #include <fmt/format.h>
 
+#include <regex>
+#include <string>
+
 #include "cli/attend.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
@@ -26,6 +29,21 @@ std::string told_of(const AttendedText& text, const ShownEdge& edge) {
   return says + ".";
 }
 
+// Heads as sentences name them: "block 4, head 1" for "L4H1".
+std::string in_words(const std::string& sentences) {
+  static const std::regex name("(^|[.!?] )?\\bL([0-9]+)H([0-9]+)\\b");
+  std::string text;
+  auto at = sentences.cbegin();
+  for (std::sregex_iterator found(sentences.begin(), sentences.end(), name), end; found != end;
+       ++found) {
+    text.append(at, (*found)[0].first);
+    text += fmt::format("{}{} {}, head {}", found->str(1), (*found)[1].matched ? "Block" : "block",
+                        found->str(2), found->str(3));
+    at = (*found)[0].second;
+  }
+  return text.append(at, sentences.cend());
+}
+
 }  // namespace
 
 std::vector<TokenRun> shown_keys(const AttendedText& text) {
@@ -35,7 +53,8 @@ std::vector<TokenRun> shown_keys(const AttendedText& text) {
 
 std::string why_shown(const AttendedText& text, const HeadToShow& shown) {
   if (!shown.example.empty()) {
-    return fmt::format("The example “{}” is about this head. {}", shown.example, shown.caption);
+    return fmt::format("The example “{}” is about this head. {}", shown.example,
+                       in_words(shown.caption));
   }
   return shown.edge ? told_of(text, *shown.edge) : "";
 }

@@ -125,6 +125,12 @@ TEST_F(ExplorerModels, AnswerForThemselves) {
   EXPECT_NE(explorer.get("/api/neurons/1/2?" + of_it)["promotes"],
             explorer.get("/api/neurons/1/2")["promotes"]);
 
+  // What the page asks of a model without a trace, too.
+  EXPECT_FALSE(explorer.get("/api/senses?" + of_it)["words"].empty());
+  EXPECT_THAT(explorer.refusal("GET", "/api/senses/nothing?" + of_it, 404), HasSubstr("nothing"));
+  EXPECT_THAT(explorer.refusal("GET", "/api/probes/culprit?text=One%20day&" + of_it, 409),
+              Not(HasSubstr("unknown parameter")));
+
   const Json trace =
       explorer.post("/api/traces", {{"text", "One day"}, {"model", {{"name", "org/one"}}}});
   EXPECT_EQ(trace["model"]["name"], "org/one");

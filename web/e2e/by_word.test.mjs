@@ -162,7 +162,7 @@ test('where no single edge decides, and where no word stands before, it says so'
   await said.filter({ hasText: 'No single edge decides what follows “bank”' }).waitFor();
   assertShows(/cutting that edge moves (.*?) of the probability/.exec(await said.locator('p').innerText())[1], edge.cut, 'cut');
   await wordRow(page).nth(0).click();
-  await said.filter({ hasText: 'No word stands before “The”' }).waitFor();
+  await said.filter({ hasText: 'No other word stands before this one' }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -128,7 +128,7 @@ test('activations are replaced by those of another prompt, and the link restores
   const again = await session.open(new URL(page.url()).hash);
   for (const one of [page, again]) {
     await one.getByTestId('predictions').locator('xpath=ancestor::details').locator('summary').click();
-    await assertPredictions(one, { interventions: [{ kind: 'swap', point: 'blocks.0.hook_resid_post', positions: '1', from: from.id, from_positions: '1' }] });
+    await assertPredictions(one, { interventions: [{ kind: 'swap', point: 'blocks.2.hook_resid_post', positions: '1', from: from.id, from_positions: '1' }] });
   }
   await page.context().close();
   await again.context().close();
@@ -218,7 +218,7 @@ test('any point is changed by name, by keyboard; the server’s error for an unk
   await name.fill('hook_rezid_mid');
   await page.keyboard.press('Enter');
   const refused = await fetch(`${session.address}/api/traces`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ base: base.id, interventions: [{ kind: 'ablate', point: 'hook_rezid_mid' }] }) });
-  await region.getByRole('alert').getByText((await refused.json()).error.message, { exact: true }).waitFor();
+  await region.getByRole('alert').getByText((await refused.json()).error.message.replace(/^./, (letter) => letter.toUpperCase()), { exact: true }).waitFor();
   assert.equal(await page.getByTestId('changes').count(), 0);
   page.problems = page.problems.filter((problem) => !problem.includes('400'));
 

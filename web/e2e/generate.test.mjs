@@ -118,7 +118,7 @@ test('the settings change the distribution before a token is drawn, and a token 
   candidates.forEach((candidate, index) => {
     assertShows(rows[index][2], candidate.probability, `${candidate.token}, model`);
     if (candidate.removed_by === null) assertShows(rows[index][3], candidate.drawn, `${candidate.token}, drawn`);
-    else assert.equal(rows[index][3], candidate.removed_by);
+    else assert.equal(rows[index][3], `removed by ${candidate.removed_by}`);
   });
   await page.getByTestId('distribution').locator('tbody tr').nth(1).getByRole('button').click();
   await written(page, 1);

@@ -116,7 +116,7 @@ test('no serious findings or overflow, at both widths, light and dark', async ()
     for (const [width, dark] of [[390, true], [390, false], [1280, false], [1280, true]]) {
       const page = await session.open(follow(id), { width, dark });
       await page.locator(`#more-${id} :is(.dot, [data-testid=neuron-switch], [data-testid=culprit-verdict])`).first().waitFor({ timeout: 60_000 });
-      if (id === 'memory') await page.locator('#more-memory').getByRole('button', { name: /^Switch L/ }).click();
+      if (id === 'memory') await page.locator('#more-memory').getByRole('button', { name: /^Switch neuron/ }).click();
       await page.waitForLoadState('networkidle');
       assert.deepEqual(await seriousFindings(page), [], `${id} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${id} at ${width}`);

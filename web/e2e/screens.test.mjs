@@ -26,7 +26,7 @@ function badProse(page) {
       const copy = element.cloneNode(true);
       for (const chip of copy.querySelectorAll('.chip, code')) chip.remove();
       const text = copy.textContent.replace(/\s+/g, ' ').trim();
-      if (/\bL\d+[HN]\d+\b/.test(text) || /(^|[.!?]”? )block \d/.test(text)) bad.push(text.slice(0, 160));
+      if (/\bL\d+[HN]\d+\b/.test(text) || /(^|[.!?]”? )block \d+, head/.test(text)) bad.push(text.slice(0, 160));
     }
     return bad;
   });
@@ -163,4 +163,13 @@ test('names in the projection are over no other, and a word that is two tokens i
   await page.getByText('The token embedding is the same').waitFor();
   const other = await session.open(link('compare', 'The fox saw the hare', '&view=vectors&word=the&other=&third='));
   await other.getByText('The word is not the same token everywhere').waitFor();
+});
+
+test('every view of Follow opens for another model than the one the server was started with', async () => {
+  const page = await session.open('#/follow?model=english&text=The%20boat%20went%20to%20the%20bank&open=senses%20nearest%20about%20scaled');
+  await page.locator('details[id^=more-][open]').first().waitFor();
+  await settled(page);
+  await page.waitForFunction(() => !document.querySelector('main [role=progressbar], main progress'));
+  assert.deepEqual(await page.locator('main .error').allInnerTexts(), []);
+  assert.deepEqual(page.problems, []);
 });

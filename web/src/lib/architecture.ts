@@ -98,10 +98,10 @@ export interface NormWords {
 
 export function normWords({ norm, biases }: Architecture): NormWords {
   if (norm === 'rms') {
-    return { name: 'RMS norm', note: '÷ σ', spread: 'Root mean square σ', formula: '\\operatorname{norm}(x) = \\frac{x}{\\sqrt{\\tfrac1C\\sum_c x_c^2+\\varepsilon}}\\odot g', says: 'mean square one, then a learned gain; no mean is subtracted, no bias added' };
+    return { name: 'RMS norm', note: '÷\u00a0σ', spread: 'Root mean square σ', formula: '\\operatorname{norm}(x) = \\frac{x}{\\sqrt{\\tfrac1C\\sum_c x_c^2+\\varepsilon}}\\odot g', says: 'mean square one, then a learned gain; no mean is subtracted, no bias added' };
   }
   return {
-    name: 'layer norm', note: 'minus the mean, ÷ σ', spread: 'Standard deviation σ',
+    name: 'layer norm', note: 'minus the mean, ÷\u00a0σ', spread: 'Standard deviation σ',
     formula: `\\operatorname{norm}(x) = \\frac{x-\\mu}{\\sqrt{\\sigma^2+\\varepsilon}}\\odot g${biases.norm ? ' + b' : ''}`,
     says: `mean zero, variance one, then a learned gain${biases.norm ? ' and bias' : ''}`,
   };

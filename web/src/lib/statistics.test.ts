@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HeadStatistics } from './types';
 import { percent } from './numbers';
-import { habitText, headParts, parseHead, sortHeads } from './statistics';
+import { capitalised, endsSentence, habitText, headInWords, headParts, parseHead, sortHeads } from './statistics';
 
 const head = (layer: number, index: number, some: Partial<HeadStatistics>): HeadStatistics => ({
   layer, head: index, entropy: 1, evenness: 0.5, distance: 4, first: 0.1, self: 0.1, previous: 0.1,
@@ -39,4 +39,12 @@ it('parses names of heads', () => {
 it('finds the heads that a sentence names', () => {
   expect(headParts('L4H1 attends from “hare”. Without L10H11 and L0H4, …')).toEqual([[4, 1], ' attends from “hare”. Without ', [10, 11], ' and ', [0, 4], ', …']);
   expect(headParts('AL4H1 L4H1b')).toEqual(['AL4H1 L4H1b']);
+});
+
+it('names a head of a sentence in words, with a capital where it begins', () => {
+  expect(headInWords(4, 1)).toBe('block 4, head 1');
+  expect(capitalised(headInWords(10, 0))).toBe('Block 10, head 0');
+  expect(headParts('While it writes, head L1H0 of cross-attention')).toEqual(['While it writes, ', [1, 0], ' of cross-attention']);
+  expect(['', 'It ends. ', 'He said “so.” ', 'Why? '].map(endsSentence)).toEqual([true, true, true, true]);
+  expect([' attends, ', 'Without ', 'so it is: ', '2.5'].map(endsSentence)).toEqual([false, false, false, false]);
 });

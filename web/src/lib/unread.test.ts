@@ -73,3 +73,9 @@ describe('characters of several tokens', () => {
     expect(splitCharacters(tokensOf('plain', ' text'))).toEqual([]);
   });
 });
+
+it('takes another sentence as the nearest one', () => {
+  const sentences = [{ text: 'I love pizza' }, { text: 'I love apples' }];
+  expect(nearestOf(sentences, 'I love pizza')).toBe(sentences[1]);
+  expect(nearestOf(sentences.slice(0, 1), 'I love pizza')).toBeNull();
+});

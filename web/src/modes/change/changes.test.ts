@@ -105,7 +105,7 @@ it('describes changes in words', () => {
   const words = all.map((change) => describeChange(change, tokens, []));
   expect(words[0]).toBe('block 2, head 3: off');
   expect(words[1]).toBe('block 2, neuron 17: mean from “w4” (4) on');
-  expect(words[2]).toBe('block 1 · attention: × -0.5 at “w5” (5)');
+  expect(words[2]).toBe('block 1, attention: × -0.5 at “w5” (5)');
   expect(words[3]).toBe('block 0: off at 3 to 7');
   expect(words[4]).toBe('block 1, head 4: “w7” (7) no longer attends to “w2” (2)');
   expect(words[6]).toBe('every head: attention frozen');
