@@ -221,6 +221,11 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", "/api/neurons/{layer}/{neuron}/contexts", "/api/neurons/1/2/contexts?top=1");
   check("GET", "/api/probes/culprit", "/api/probes/culprit?text=and%20the%20murderer%20was%20the");
   check("GET", "/api/senses", "/api/senses");
+  // Every route that is about a model takes its name.
+  check("GET", "/api/senses", "/api/senses?model=starter");
+  check("GET", "/api/senses/{word}", "/api/senses/bank?model=starter");
+  check("GET", "/api/probes/culprit",
+        "/api/probes/culprit?text=and%20the%20murderer%20was%20the&model=starter");
   check("GET", "/api/senses/{word}", "/api/senses/bank");
   check("GET", "/api/senses/{word}", "/api/senses/bank?text=We%20sat%20by%20the%20bank");
   check_events("POST", "/api/generate", "/api/generate",

@@ -228,7 +228,7 @@ test('a question is answered by what was measured, and counted once', async () =
   await page.keyboard.press('Enter');
   const because = page.getByTestId('because');
   await because.waitFor();
-  assert.match(await because.innerText(), new RegExp(`It is ${right}`));
+  assert.match(await because.innerText(), new RegExp(`Answer: ${right}`));
   assertShows(/gives “[^”]+” ([\d.]+\s%)/.exec(await because.innerText())[1], edge.weight, 'the weight');
   const [, before, after] = /falls from ([\d.]+\s%) to ([\d.]+\s%)/.exec(await because.innerText());
   assertShows(before, edge.likeliest.before, 'as it is');
@@ -499,4 +499,35 @@ test('no serious findings or overflow in any chapter', async () => {
       await page.context().close();
     }));
   }
+});
+
+test('the tour is whole with the model that has read ordinary English', async (context) => {
+  const { models } = await session.get('/api/models');
+  if (!models.some(({ name, state }) => name === 'english' && state === 'ready')) return context.skip('this heed carries no such model');
+  for (const chapter of [...chapters, 'summary']) {
+    const page = await session.open(`#/learn?model=english&chapter=${chapter}`);
+    await page.locator('.live > *').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    for (let down = 0; down < 6; ++down) {
+      await page.mouse.wheel(0, 800);
+      await page.waitForTimeout(60);
+    }
+    await page.waitForLoadState('networkidle');
+    const text = await page.locator('main').innerText();
+    assert.doesNotMatch(text, /\b(undefined|NaN|Infinity|null)\b/, chapter);
+    assert.equal(await page.getByRole('alert').count(), 0, chapter);
+    if (chapter === 'head') await page.getByTestId('sense-verdict').waitFor();
+    if (chapter !== 'summary' && chapter !== 'two-texts') {
+      assert.equal(await page.getByRole('region', { name: 'Try it' }).getAttribute('data-done'), 'false', `${chapter} is done before anything is tried`);
+      await page.getByRole('region', { name: 'Predict, then see' }).getByText(/Predict, then see\.|no answer stands out/).waitFor();
+    }
+    assert.deepEqual(page.problems, [], chapter);
+    await page.context().close();
+  }
+  const sheet = await session.open('#/learn?model=english&worksheet=1');
+  await sheet.getByTestId('worksheet').waitFor();
+  assert.match(await sheet.getByTestId('worksheet').innerText(), /The model “english”/);
+  assert.doesNotMatch(await sheet.getByTestId('worksheet').innerText(), /\b(undefined|NaN|Infinity)\b/);
+  assert.deepEqual(sheet.problems, []);
+  await sheet.context().close();
 });

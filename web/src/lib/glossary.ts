@@ -30,6 +30,7 @@ export const glossary: Term[] = [
   { name: 'softmax', means: 'turns numbers into positive shares that sum to one; a larger number gets a larger share' },
   { name: 'attention weight', means: 'an element of a pattern: how much a query attends to a key', also: ['weight'] },
   { name: 'pattern', means: 'the attention weights of a head, a row for each query' },
+  { name: 'edge', means: 'a connection of two positions in one head: of a query and a key that it attends to' },
   { name: 'mask', means: 'sets the scores of keys that a query must not see to −∞, so that their weights are zero' },
   { name: 'attention window', means: 'the positions that a query may attend to where the mask also hides those far back; its own is one of them', also: ['window'] },
   { name: 'mixed values', means: 'the sum of a head’s values, each times its weight, before the output projection' },

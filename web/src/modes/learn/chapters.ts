@@ -127,7 +127,7 @@ export function chaptersOf({ architecture, heads, layer, translator }: Toured): 
           shows: '[data-shows=masked-weights]',
         },
         { text: 'It also makes training efficient: a single run over a thousand words makes a thousand predictions, one after each word.' },
-        { text: 'And attention suits a *GPU*, a processor with thousands of arithmetic units that work at the same time. A recurrent network, the usual model before, reads word by word: the thousandth word waits for the 999 before it. Here no cell of the picture waits for another, in any head of a block; only the blocks wait for each other. The price: twice as many words need about ' + (windowed ? 'twice to four times' : 'four times') + ' as many dot products.', shows: '[data-shows=growth]' },
+        { text: 'And attention suits a *GPU*, a processor with thousands of arithmetic units that work at the same time. A recurrent network, the usual kind of model before, reads word by word: the thousandth word waits for the 999 before it. Here no cell of the picture waits for another, in any head of a block; only the blocks wait for each other. The price: twice as many words need about ' + (windowed ? 'twice to four times' : 'four times') + ' as many dot products.', shows: '[data-shows=growth]' },
         ...orderIn(architecture),
       ],
       formula: [{ latex: `S_{ts} = \\begin{cases} ${product}/\\sqrt{D} & ${seenFormula(window)}\\\\ -\\infty & \\text{otherwise} \\end{cases}`, says: window > 0 ? 'later words and those before the window are masked' : 'later words are masked' }],
@@ -181,7 +181,7 @@ export function chaptersOf({ architecture, heads, layer, translator }: Toured): 
       plain: [
         { text: 'At the start all numbers in the matrices are random, and so are the predictions. Training runs the model on text and compares each prediction with the word that really follows.' },
         { text: 'The *surprise* is the negative logarithm of the probability that the model gave to the true next word: near zero where it was sure and right, large where it was wrong. Its unit is the nat: a probability of 37 % is a surprise of 1 nat, one of 5 % of 3 nats. The average over all words is the *loss*.', shows: '[data-shows=surprise]' },
-        { text: 'Then each of the millions of *parameters*, the numbers in the tables and matrices, is changed a little in the direction that lowers the loss. The *gradient* says which direction that is. This is repeated many thousands of times. Everything you have seen on this tour, the embeddings, the heads, the neurons, was learned in this way.' },
+        { text: 'Then each of the millions of *parameters*, the numbers in the tables and matrices, is changed a little in the direction that lowers the loss. The *gradient* says which direction that is. This is repeated thousands of times. Everything you have seen on this tour, the embeddings, the heads, the neurons, was learned in this way.' },
       ],
       formula: [
         { latex: '\\mathcal L = -\\frac1{T-1}\\sum_{t=1}^{T-1}\\log p(t_{t+1}\\mid t_1\\dots t_t)', says: 'the average surprise' },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { render } from '../../lib/typeset';
 import { families } from '../../lib/families';
-import { emphasised } from '../../lib/emphasis';
+import { emphasised, withTails } from '../../lib/emphasis';
 import { chaptersOf } from './chapters';
 import { surprise } from './surprise';
 
@@ -21,6 +21,11 @@ describe('the chapters', () => {
   it('close every emphasis', () => {
     for (const { text } of Object.values(tours).flat().flatMap(({ plain }) => plain)) expect(text.split('*').length % 2, text).toBe(1);
     expect(emphasised('a *b* c')).toEqual([{ text: 'a ', strong: false }, { text: 'b', strong: true }, { text: ' c', strong: false }]);
+  });
+
+  it('keep punctuation with the term before it, and lose none', () => {
+    expect(withTails(emphasised('a *key*, and a *value*')).map(({ text, tail }) => text + tail)).toEqual(['a ', 'key,', ' and a ', 'value']);
+    for (const { text } of Object.values(tours).flat().flatMap(({ plain }) => plain)) expect(withTails(emphasised(text)).map((part) => part.text + part.tail).join('')).toBe(emphasised(text).map((part) => part.text).join(''));
   });
 
   it('say of each model what is true of it', () => {

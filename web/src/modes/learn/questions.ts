@@ -17,6 +17,8 @@ export interface Question {
   answer: number;
   /** What was measured. */
   because: string;
+  /** The head that it is about. */
+  shows?: { layer: number; head: number };
 }
 
 /** The largest weight is this many times the second. */
@@ -31,6 +33,7 @@ const settledMargin = 1.25;
 const surpriseMargin = 1; // nats
 const previousMargin = 1.5;
 const mostTried = 4; // words or heads that are tried for a clear question
+const mostLenses = 12; // words of which the lens is read
 const mostChoices = 4;
 
 const isWord = (text: string) => /\p{L}/u.test(text);
@@ -44,9 +47,9 @@ export function isClear(numbers: ArrayLike<number>, factor: number): boolean {
 }
 
 /** Positions to ask about: the chosen one, then those before it from the end of the text. */
-export function tried(chosen: number, length: number, least: number): number[] {
+export function tried(chosen: number, length: number, least: number, most = mostTried): number[] {
   const others = Array.from({ length }, (_, index) => length - 1 - index).filter((position) => position !== chosen);
-  return [chosen, ...others].filter((position) => position >= least).slice(0, mostTried);
+  return [chosen, ...others].filter((position) => position >= least).slice(0, most);
 }
 
 const oddWords = ['unbelievably', 'counterrevolutionary', 'xylophone'];
@@ -105,6 +108,7 @@ function aboutEdge(world: World, edge: ShownEdge): Question | null {
   const gained = instead.token.id === likeliest.token.id ? '' : `, and “${tokenWord(instead.token.text)}” comes first with ${percent(instead.after)}`;
   const control = others.cut === null ? '' : ` Cutting the connection to another word changes ${percent(others.cut)} of the probabilities on average, this one ${percent(edge.cut)}.`;
   return {
+    shows: { layer, head },
     ask: `One word decides what comes after “${word}”. Which one does block ${layer}, head ${head} look at for it?`,
     choices: nearby.map((index) => said(`“${tokenWord(before[index].text)}”${timesOf(before[index], world) > 1 ? `, position ${before[index].begin}` : ''}`)),
     answer: nearby.indexOf(right),
@@ -117,6 +121,7 @@ async function aboutWeight(world: World): Promise<Question | null> {
   const statistics = sortHeads(await world.statistics(), 'content_weight');
   const heads = [{ layer: world.layer, head: world.head }, ...statistics.filter(({ layer, head }) => layer !== world.layer || head !== world.head)].slice(0, mostTried);
   for (const position of tried(world.position, world.tokens.length, 2)) {
+    if ((await world.edge(position))?.decides) continue;
     for (const { layer, head } of heads) {
       const row = await world.row(layer, head, position);
       if (!isClear(row, weightMargin)) continue;
@@ -214,7 +219,7 @@ export function thirdOf(cells: LensCell[]): 0 | 1 | 2 | null {
 }
 
 async function aboutDepth(world: World): Promise<Question | null> {
-  for (const position of tried(world.position, world.tokens.length, 0)) {
+  for (const position of tried(world.position, world.tokens.length, 0, mostLenses)) {
     const cells = await world.lens(position);
     const answer = thirdOf(cells);
     if (answer === null) continue;
