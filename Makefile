@@ -12,7 +12,7 @@ sanitized_tests ?= $(quick_tests) train microscope engine microworld server cli
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test python-test test-aarch64 page page-test build bench nightly fuzz sanitize sanitize-quick \
+.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test build bench nightly fuzz sanitize sanitize-quick \
   sanitize-threads format format-check lint layers package install-deps install-test-deps install-check-deps \
   install-page-deps install-aarch64-deps
 
@@ -58,6 +58,15 @@ page-test: install-test-deps install-page-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e
+
+# The engine as WebAssembly beside the native program: the same numbers.
+test-wasm: install-wasm-deps
+	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build --preset release --target heed -j $(jobs)
+	cmake --preset wasm
+	cmake --build --preset wasm -j $(jobs)
+	tests/wasm/unicode.sh
+	tests/wasm/run.sh build/wasm/bin/heed.js build/release/bin/heed
 
 # What .ci/run has no time for: run it by hand.
 nightly:
@@ -136,6 +145,9 @@ install-check-deps:
 
 install-page-deps:
 	scripts/install-deps.sh --page
+
+install-wasm-deps:
+	scripts/install-deps.sh --wasm
 
 install-aarch64-deps:
 	scripts/install-deps.sh --aarch64

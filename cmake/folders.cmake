@@ -66,7 +66,9 @@ function(heed_precompile target name header)
     target_compile_options(${name} PRIVATE ${options})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${name})
-  target_compile_options(${target} PRIVATE -fPIC)  # as it was precompiled; programs have -fPIE
+  if(NOT EMSCRIPTEN)
+    target_compile_options(${target} PRIVATE -fPIC)  # as it was precompiled; programs have -fPIE
+  endif()
 endfunction()
 
 function(heed_options target)
@@ -85,9 +87,27 @@ function(heed_options target)
   endif()
 endfunction()
 
+# FOLDER/browser/NAME.cc is what a browser has instead of FOLDER/NAME.cc, with the same header; some sources it
+# has no use for at all. All others leave browser/ out.
+function(heed_choose_sources list)
+  set(sources ${${list}})
+  if(EMSCRIPTEN)
+    set(instead ${sources})
+    list(FILTER instead INCLUDE REGEX "/browser/")
+    list(TRANSFORM instead REPLACE "/browser/" "/")
+    list(REMOVE_ITEM sources ${instead})
+    list(TRANSFORM heed_unused_in_browsers PREPEND "${PROJECT_SOURCE_DIR}/src/" OUTPUT_VARIABLE unused)
+    list(REMOVE_ITEM sources ${unused})
+  else()
+    list(FILTER sources EXCLUDE REGEX "/browser/")
+  endif()
+  set(${list} ${sources} PARENT_SCOPE)
+endfunction()
+
 function(heed_folder folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$|/comm/mpi/")
+  heed_choose_sources(sources)
   if(folder STREQUAL "microworld")  # its checks stand above the microscope
     list(FILTER sources EXCLUDE REGEX "/microworld/checks/")
   endif()

@@ -21,6 +21,7 @@ FLOORS = [
     {"train", "generate", "microscope"},
     {"engine", "microworld/checks"},
     {"cli", "server"},
+    {"wasm"},
 ]
 FLOOR_OF = {folder: floor for floor, folders in enumerate(FLOORS) for folder in folders}
 

@@ -6,6 +6,7 @@
 #   scripts/install-deps.sh --python  what `pip install .` needs
 #   scripts/install-deps.sh --check   also the linters, the sanitizers and the fuzzers
 #   scripts/install-deps.sh --page    also what building and testing the page, web/, needs
+#   scripts/install-deps.sh --wasm    what the engine as WebAssembly and its test need
 #   scripts/install-deps.sh --aarch64 what a build for 64-bit ARM needs, to be tested under emulation: a
 #                                     cross-compiler, an emulator, and libraries in build/aarch64-root (Debian)
 set -euo pipefail
@@ -18,6 +19,9 @@ build=(build-essential g++ cmake ninja-build pkg-config git make
 python=(python3 python3-dev python3-numpy python3-pip python3-setuptools python3-wheel pybind11-dev)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-jinja2 python3-numpy
        python3-torch python3-sentencepiece mypy libopenmpi-dev openmpi-bin)
+# Of the libraries, their headers; utf8proc itself is asked during the build.
+wasm=(emscripten g++ cmake ninja-build make libhwy-dev nlohmann-json3-dev libfmt-dev libutf8proc-dev
+      libboost-dev libeigen3-dev)
 # To cross-build for 64-bit ARM. The libraries of that architecture are only unpacked.
 cross=(g++-aarch64-linux-gnu cmake ninja-build pkg-config git make qemu-user)
 cross_libraries=(libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
@@ -45,11 +49,15 @@ case "${1:-}" in
     # The page's tests drive a browser. Ubuntu has none as a package: set CHROMIUM to one there.
     command -v chromium >/dev/null || grep -q '^ID=ubuntu' /etc/os-release || wanted+=(chromium)
     ;;
+  --wasm)
+    wanted=("${wasm[@]}")
+    command -v node >/dev/null || wanted+=(nodejs)
+    ;;
   --aarch64)
     wanted=("${cross[@]}")
     ;;
   *)
-    echo "usage: $0 [--test | --python | --check | --page | --aarch64]" >&2
+    echo "usage: $0 [--test | --python | --check | --page | --wasm | --aarch64]" >&2
     exit 2
     ;;
 esac

@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <array>
 #include <atomic>
@@ -69,32 +67,6 @@ std::size_t RegularFile::read(std::int64_t begin, std::span<char> out) const {
     done += static_cast<std::size_t>(count);
   }
   return done;
-}
-
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const RegularFile file(path);
-  size_ = static_cast<std::size_t>(file.size());
-  if (size_ == 0) return;
-  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
-  if (mapped == MAP_FAILED) {
-    const int error_number = errno;
-    size_ = 0;
-    fail_with_errno("map", path, error_number);
-  }
-  data_ = static_cast<const std::byte*>(mapped);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::size_t largest) {
@@ -295,48 +267,6 @@ void AtomicFile::commit() {
 
 void remove_abandoned_files(const std::filesystem::path& directory) {
   remove_abandoned(directory, {});
-}
-
-namespace {
-
-struct CloseGzip {
-  void operator()(gzFile file) const { gzclose_r(file); }
-};
-using GzipHandle = std::unique_ptr<gzFile_s, CloseGzip>;
-
-GzipHandle open_gzip(const RegularFile& file, const std::string& name) {
-  const int descriptor = dup(file.descriptor());  // closed by zlib
-  require(descriptor >= 0, ErrorCode::input_output, "cannot open '{}'", name);
-  GzipHandle handle(gzdopen(descriptor, "rb"));
-  if (handle == nullptr) close(descriptor);
-  require(handle != nullptr, ErrorCode::input_output, "cannot open '{}': not enough memory", name);
-  return handle;
-}
-
-}  // namespace
-
-std::string read_gzip_file(const std::filesystem::path& path, std::size_t largest) {
-  constexpr unsigned part_bytes = 1U << 18;
-  const std::string name = path.string();
-  const RegularFile file(path);
-  GzipHandle handle = open_gzip(file, name);
-  gzbuffer(handle.get(), part_bytes);
-  std::string content;
-  std::string part(part_bytes, '\0');
-  for (;;) {
-    const int count = gzread(handle.get(), part.data(), part_bytes);
-    // zlib hands the bytes of other files through.
-    require(gzdirect(handle.get()) == 0, ErrorCode::corrupt_data, "'{}' is not a gzip file", name);
-    int code = Z_OK;
-    const std::string problem = gzerror(handle.get(), &code);
-    require(count >= 0 && (code == Z_OK || code == Z_STREAM_END), ErrorCode::corrupt_data,
-            "'{}' is a damaged gzip file: {}", name, problem);
-    if (count == 0) break;
-    require(content.size() + static_cast<std::size_t>(count) <= largest, ErrorCode::corrupt_data,
-            "'{}' holds more than {} bytes", name, largest);
-    content.append(part, 0, static_cast<std::size_t>(count));
-  }
-  return content;
 }
 
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <mutex>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -123,6 +125,22 @@ bool is_shown(const fs::path& directory) {
   }
 }
 
+// They do not change once they are here, and what they have read is long.
+std::vector<KnownModel> carried_models() {
+  static std::mutex mutex;
+  static std::array<std::optional<KnownModel>, embedded_decoder_names.size()> known;
+  const std::lock_guard lock(mutex);
+  std::vector<KnownModel> models;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (!known[i]) {
+      const auto files = find_embedded_model(embedded_decoder_names[i]);
+      if (files) known[i] = embedded(embedded_decoder_names[i], *files);
+    }
+    if (known[i]) models.push_back(*known[i]);
+  }
+  return models;
+}
+
 }  // namespace
 
 std::span<const PublishedModel> published_models() { return published; }
@@ -133,15 +151,7 @@ const PublishedModel* find_published_model(std::string_view name) {
 }
 
 std::vector<KnownModel> known_models() {
-  // They do not change, and what they have read is long.
-  static const std::vector<KnownModel> carried = [] {
-    std::vector<KnownModel> all;
-    for (const std::string_view name : embedded_decoder_names) {
-      if (const auto files = find_embedded_model(name)) all.push_back(embedded(name, *files));
-    }
-    return all;
-  }();
-  std::vector<KnownModel> models = carried;
+  std::vector<KnownModel> models = carried_models();
   const fs::path cache = default_model_cache();
   std::vector<KnownModel> pulled, absent;
   for (const PublishedModel& model : published) absent.push_back(of_table(model, cache));
@@ -155,7 +165,8 @@ std::vector<KnownModel> known_models() {
   for (const fs::path& directory : directories) {
     const std::string name = name_of_directory(directory);
     std::error_code unknown;
-    if (name.empty() || !fs::exists(directory / config_file_name, unknown)) continue;
+    if (name.empty() || is_embedded_name(name)) continue;
+    if (!fs::exists(directory / config_file_name, unknown)) continue;
     if (!is_shown(directory)) continue;
     const auto listed = std::ranges::find(absent, name, &KnownModel::name);
     pulled.push_back(listed != absent.end() ? *listed : KnownModel{.name = name, .title = name});

@@ -107,7 +107,7 @@ OrderedJson likeliest_tokens_json(const PairModel& model, std::span<const double
   std::ranges::stable_sort(order, std::greater{}, [&](std::int32_t token) {
     return probabilities[static_cast<std::size_t>(token)];
   });
-  order.resize(static_cast<std::size_t>(std::min(top, std::ssize(order))));
+  order.resize(static_cast<std::size_t>(std::min<std::int64_t>(top, std::ssize(order))));
   OrderedJson list = OrderedJson::array();
   for (const std::int32_t token : order) {
     list.push_back(

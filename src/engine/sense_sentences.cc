@@ -135,7 +135,8 @@ SenseLibrary of_microworld() {
 
 SenseLibrary of_english() {
   SenseLibrary library{.source = "English"};
-  const microworld::WordTables tables({heed_senses_begin, heed_senses_end});
+  const microworld::WordTables tables(
+      {heed_senses_begin, static_cast<std::size_t>(heed_senses_end - heed_senses_begin)});
   for (const microworld::TableRow& row : tables.rows("senses")) {
     if (library.words.empty() || library.words.back().word != row[0]) {
       library.words.push_back({.word = std::string(row[0])});

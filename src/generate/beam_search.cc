@@ -153,7 +153,8 @@ class SourceBatches {
   }
   std::int64_t max_sources() const {
     std::int64_t most = 0;
-    for (std::int64_t b = 0; b < count(); ++b) most = std::max(most, std::ssize(batch(b)));
+    for (std::int64_t b = 0; b < count(); ++b)
+      most = std::max<std::int64_t>(most, std::ssize(batch(b)));
     return most;
   }
 

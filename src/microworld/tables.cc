@@ -9,6 +9,13 @@ HEED_EMBED(heed_story_tables, HEED_STORY_TABLES)
 HEED_EMBED(heed_bilingual_tables, HEED_BILINGUAL_TABLES)
 
 namespace heed::microworld {
+namespace {
+
+std::string_view text_between(const char* begin, const char* end) {
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+}  // namespace
 
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -40,12 +47,13 @@ std::span<const TableRow> WordTables::rows(std::string_view section) const {
 }
 
 const WordTables& story_tables() {
-  static const WordTables tables({heed_story_tables_begin, heed_story_tables_end});
+  static const WordTables tables(text_between(heed_story_tables_begin, heed_story_tables_end));
   return tables;
 }
 
 const WordTables& bilingual_tables() {
-  static const WordTables tables({heed_bilingual_tables_begin, heed_bilingual_tables_end});
+  static const WordTables tables(
+      text_between(heed_bilingual_tables_begin, heed_bilingual_tables_end));
   return tables;
 }
 

@@ -138,7 +138,7 @@ RotaryRows::RotaryRows(const AttentionSpecification& attention,
   } else {
     frequencies = rotary_frequencies(attention);
   }
-  const auto rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
+  const std::int64_t rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
   pairing_ = attention.rotary.pairing;
   cosine_ = Tensor<float>(Shape{rows, pairs});
   sine_ = Tensor<float>(Shape{rows, pairs});

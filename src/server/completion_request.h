@@ -43,7 +43,7 @@ struct CompletionRequest {
   // The requested number, or as many as fit; the last token of a reply needs no position in the
   // context.
   std::int64_t max_tokens_of(const std::vector<std::int32_t>& prompt) const {
-    return std::min(sequence.max_tokens, context - std::ssize(prompt) + 1);
+    return std::min<std::int64_t>(sequence.max_tokens, context - std::ssize(prompt) + 1);
   }
 };
 

@@ -31,6 +31,7 @@ class Completion {
              const char* route)
       : request_(std::move(request)),
         format_(std::move(format)),
+        compute_(context.compute),
         count_(context.metrics),
         first_token_(context.metrics.first_token_seconds, route) {
     header_ = {{"id", random_id(format_->id_prefix())},
@@ -80,32 +81,34 @@ class Completion {
     return json;
   }
 
-  // As it comes.
-  void stream(StreamWriter& writer) {
+  // As it comes: writes what has come, and returns whether more will.
+  bool stream(StreamWriter& writer) {
     first_token_.accept();
     try {
-      while (true) {
-        for (std::size_t i = 0; i < choices_.size(); ++i) {
-          if (choices_[i].has_unsent() && !write_unsent(i, writer)) return;
-        }
-        if (open_.empty()) break;
+      for (std::size_t i = 0; i < choices_.size(); ++i) {
+        if (choices_[i].has_unsent() && !write_unsent(i, writer)) return false;
+      }
+      if (!open_.empty()) {
         collect();
+        return true;
       }
       if (request_.streams_usage) {
         OrderedJson last = header_;
         last["choices"] = OrderedJson::array();
         last["usage"] = usage();
-        if (!writer.write(server_sent_event(last))) return;
+        if (!writer.write(server_sent_event(last))) return false;
       }
     } catch (...) {
       const Reply refusal = reply_to_exception();
       writer.write("data: " + refusal.body.substr(0, refusal.body.size() - 1) + "\n\n");
     }
     writer.write("data: [DONE]\n\n");
+    return false;
   }
 
   // Waits until a sequence has new pieces, and takes the pieces of all sequences.
   void collect() {
+    compute_.work_once();
     notifier_->wait();
     require(!stop_requested(request_.sequence.stop), ErrorCode::interrupted,
             "stopped before the text was complete");
@@ -166,6 +169,7 @@ class Completion {
 
   const CompletionRequest request_;
   const std::unique_ptr<const ReplyFormat> format_;
+  Compute& compute_;
   RequestCount count_;
   FirstTokenTimer first_token_;
   OrderedJson header_;
@@ -188,7 +192,7 @@ Reply run_completion(CompletionRequest request, std::unique_ptr<const ReplyForma
   completion->collect();
   Reply reply;
   reply.content_type = "text/event-stream";
-  reply.stream = [completion](StreamWriter& writer) { completion->stream(writer); };
+  reply.stream = [completion](StreamWriter& writer) { return completion->stream(writer); };
   return reply;
 }
 

@@ -26,6 +26,11 @@ std::int64_t Compute::waiting() const {
   return static_cast<std::int64_t>(jobs_.size());
 }
 
+void Compute::post_last(std::function<void()> job) { post(std::move(job)); }
+
+bool Compute::work_once() { return false; }
+void Compute::do_posted() {}
+
 void Compute::work() {
   std::unique_lock lock(mutex_);
   while (true) {

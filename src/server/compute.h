@@ -1,6 +1,7 @@
 // The single thread that answers with models; a run that the server trains has a thread of its own
 // and gives way to this one. Jobs run in the order in which they are posted, so that
-// concurrent requests do not oversubscribe the cores.
+// concurrent requests do not oversubscribe the cores. A browser has no such thread
+// (browser/compute.cc): there the callers of run() and work_once() do the jobs.
 #pragma once
 
 #include <condition_variable>
@@ -38,20 +39,29 @@ class Compute {
     });
     auto result = task.get_future();
     post([&task] { task(); });
+    do_posted();
     return result.get();
   }
 
   // The same without waiting; the job must not throw. A job may post another.
   void post(std::function<void()> job);
 
+  // The same behind all jobs that are posted meanwhile, where their callers do them.
+  void post_last(std::function<void()> job);
+
   std::int64_t waiting() const;  // jobs not yet begun
+
+  // Where there is no computing thread, does the next job, if one waits; returns whether it did.
+  bool work_once();
 
  private:
   void work();
+  void do_posted();  // where there is no computing thread: the jobs that wait by now
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
+  std::deque<std::function<void()>> last_;  // in a browser
   bool closing_ = false;
   std::thread thread_;
 };

@@ -204,6 +204,11 @@ Request parse_request(std::string method, std::string_view target) {
   return request;
 }
 
+void write_stream(const Reply& reply, StreamWriter& writer) {
+  while (reply.stream(writer)) {
+  }
+}
+
 Reply json_reply(const OrderedJson& json) {
   Reply reply;
   reply.body = dumped(json) + "\n";
@@ -243,7 +248,7 @@ Reply reply_to_exception() {
   } catch (const FieldError& error) {
     return error_reply(
         status_of(error.code()),
-        {.message = error.what(), .param = error.field(), .code = error.field_code()});
+        ErrorDetails{.message = error.what(), .param = error.field(), .code = error.field_code()});
   } catch (const Error& error) {
     return error_reply(status_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {

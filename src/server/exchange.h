@@ -1,6 +1,7 @@
 // A request and its reply, independent of any HTTP library; the interface of handlers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -67,6 +69,8 @@ class StreamWriter {
   virtual ~StreamWriter() = default;
   // Returns false once the client disconnected; the handler should stop.
   virtual bool write(std::string_view bytes) = 0;
+  // The next piece is not wanted for this time.
+  virtual void wait(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 };
 
 struct Reply {
@@ -74,10 +78,13 @@ struct Reply {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  // Called once instead of sending `body`, on the thread of the connection. An exception ends the
-  // reply.
-  std::function<void(StreamWriter&)> stream;
+  // Called instead of sending `body`, on the thread of the connection: writes the next piece, and
+  // returns whether another follows. An exception ends the reply.
+  std::function<bool(StreamWriter&)> stream;
 };
+
+// Writes all pieces of a streamed body.
+void write_stream(const Reply& reply, StreamWriter& writer);
 
 Reply json_reply(const OrderedJson& json);
 Reply text_reply(std::string text, std::string content_type);

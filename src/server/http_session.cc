@@ -47,7 +47,7 @@ class BodyWriter : public StreamWriter {
 bool send_stream(Connection& connection, const Reply& reply, bool chunked) {
   BodyWriter writer(connection, chunked);
   try {
-    reply.stream(writer);
+    write_stream(reply, writer);
   } catch (...) {
     return false;  // cuts the reply short, and the connection with it
   }

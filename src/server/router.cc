@@ -117,8 +117,9 @@ Reply Router::handle(Request request) const {
     return reply;
   }
   reply.stream = [timer, stream = std::move(reply.stream)](StreamWriter& writer) {
-    stream(writer);
-    timer->stop();
+    const bool goes_on = stream(writer);
+    if (!goes_on) timer->stop();
+    return goes_on;
   };
   return reply;
 }

@@ -61,12 +61,16 @@ Scheduler::Scheduler(const LoadedModel& model, Compute& compute, Metrics& metric
 }
 
 Scheduler::~Scheduler() {
-  std::unique_lock lock(mutex_);
-  closing_ = true;
-  if (!turning_) {
-    turning_ = true;
-    compute_.post([this] { turn(); });
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    if (!turning_) {
+      turning_ = true;
+      compute_.post([this] { turn(); });
+    }
   }
+  compute_.run(nullptr, [] {});  // after the turn that is posted
+  std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return !turning_; });
 }
 

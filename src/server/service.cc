@@ -39,10 +39,11 @@ Reply list_models(const ServedModel& model) {
 Reply describe_model(const Request& request, const ServedModel& model) {
   const std::string& name = request.in_path("model");
   if (std::ranges::find(model.names, name) == model.names.end()) {
-    return error_reply(404, {.message = fmt::format("there is no model '{}' here, only '{}'",
-                                                    name.substr(0, 100), model.names.front()),
-                             .param = "model",
-                             .code = "model_not_found"});
+    return error_reply(
+        404, ErrorDetails{.message = fmt::format("there is no model '{}' here, only '{}'",
+                                                 name.substr(0, 100), model.names.front()),
+                          .param = "model",
+                          .code = "model_not_found"});
   }
   return json_reply(model_json(model, name));
 }

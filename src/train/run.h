@@ -61,7 +61,10 @@ class Run {
  public:
   explicit Run(const TrainRequest& request);
 
-  TrainSummary train();
+  // See TrainingRun.
+  void begin();
+  bool advance();
+  TrainSummary end();
 
  private:
   struct StepResult {
@@ -123,6 +126,7 @@ class Run {
   std::optional<double> save_seconds_;   // what the last checkpoint took
   std::optional<int> stopped_by_;        // the process that was asked to stop, if not all were
   std::int64_t tokens_ = 0;              // of this session's steps
+  double stepping_ = 0;                  // seconds that they took
   double flops_per_token_ = 0;
   Average loss_{0.05};
   Average step_tokens_{0.05};

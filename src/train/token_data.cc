@@ -365,7 +365,7 @@ std::vector<std::int64_t> document_starts(const TokenSequence& tokens, std::int3
   std::vector<std::int64_t> starts{0};
   std::vector<std::int32_t> buffer(std::size_t{1} << 16);
   for (std::int64_t begin = 0; begin < tokens.size(); begin += std::ssize(buffer)) {
-    const std::int64_t count = std::min(std::ssize(buffer), tokens.size() - begin);
+    const std::int64_t count = std::min<std::int64_t>(std::ssize(buffer), tokens.size() - begin);
     tokens.read(begin, std::span(buffer).first(static_cast<std::size_t>(count)));
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t position = begin + i;

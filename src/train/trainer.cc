@@ -166,34 +166,38 @@ RunRecord Run::record() const {
   return record;
 }
 
-TrainSummary Run::train() {
+void Run::begin() {
   RunDescription description = task_->description();
   description.first_step = position_.step;
   description.settings = settings_;
   description.processes = group_.size();
   observer_.started(description);
-  double stepping = 0;
   if (position_.step == 0 && !asked_to_stop()) keep();
   if (!position_.evaluated && finish_step()) write_checkpoint();
-  while (position_.evaluated && !is_done() && !asked_to_stop()) {
-    const RunClock::time_point step_start = RunClock::now();
-    const std::optional<StepResult> result = step();
-    if (!result) break;
-    const double step_seconds = seconds_since(step_start);
-    stepping += step_seconds;
-    position_.seconds += step_seconds;
-    report(*result, step_seconds);
-    if (finish_step() && due(settings_.checkpoint_every)) save();
-  }
-  save();
+}
 
+bool Run::advance() {
+  if (!position_.evaluated || is_done() || asked_to_stop()) return false;
+  const RunClock::time_point step_start = RunClock::now();
+  const std::optional<StepResult> result = step();
+  if (!result) return false;
+  const double step_seconds = seconds_since(step_start);
+  stepping_ += step_seconds;
+  position_.seconds += step_seconds;
+  report(*result, step_seconds);
+  if (finish_step() && due(settings_.checkpoint_every)) save();
+  return true;
+}
+
+TrainSummary Run::end() {
+  save();
   TrainSummary summary{.steps = position_.step,
                        .train_loss = loss_.value(),
                        .seconds = position_.seconds,
                        .checkpoint = saved_step_ < 0 ? "" : directory_.last(),
                        .interrupted = !is_done() || !position_.evaluated,
                        .stopped_by = stopped_by_};
-  summary.tokens_per_second = stepping > 0 ? static_cast<double>(tokens_) / stepping : 0;
+  summary.tokens_per_second = stepping_ > 0 ? static_cast<double>(tokens_) / stepping_ : 0;
   // What is left may take long; everything is saved by then.
   if (!summary.interrupted) summary.interrupted = !completes([&] { finish(summary); });
   summary.measured = measured_;
@@ -214,6 +218,21 @@ void require_going_on(const TrainRequest& request, SavedState saved) {
           "stopped before the first step");
 }
 
-TrainSummary train(const TrainRequest& request) { return Run(request).train(); }
+TrainingRun::TrainingRun(const TrainRequest& request) : run_(std::make_unique<Run>(request)) {
+  run_->begin();
+}
+
+TrainingRun::~TrainingRun() = default;
+
+bool TrainingRun::step() { return run_->advance(); }
+
+TrainSummary TrainingRun::finish() { return run_->end(); }
+
+TrainSummary train(const TrainRequest& request) {
+  TrainingRun run(request);
+  while (run.step()) {
+  }
+  return run.finish();
+}
 
 }  // namespace heed

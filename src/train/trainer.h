@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -156,5 +157,26 @@ struct TrainSummary {
 // AgreedErrors; after any other the caller has to end the group (Group::abort). A stop takes effect
 // between steps.
 TrainSummary train(const TrainRequest& request);
+
+class Run;
+
+// The same step by step, for a caller that does other work between the steps.
+class TrainingRun {
+ public:
+  // Prepares text and model, and writes the first checkpoint.
+  explicit TrainingRun(const TrainRequest& request);
+  ~TrainingRun();
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+
+  // Takes the next step, with the evaluation, the sample and the checkpoint that are due behind it.
+  // Returns whether another is left: none is after a stop.
+  bool step();
+  // Saves; once step() returned false.
+  TrainSummary finish();
+
+ private:
+  std::unique_ptr<Run> run_;
+};
 
 }  // namespace heed

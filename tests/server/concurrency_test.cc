@@ -197,9 +197,9 @@ TEST(Http, AClientThatReadsNothingIsLeft) {
     Reply reply;
     reply.stream = [&](StreamWriter& writer) {
       const std::string part(65536, 'x');
-      while (writer.write(part)) {
-      }
+      if (writer.write(part)) return true;
       ended = true;
+      return false;
     };
     return reply;
   });

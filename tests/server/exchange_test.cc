@@ -128,7 +128,7 @@ TEST(Router, TellsItsObserverOfEveryReply) {
   router.add("GET", "/a/{name}", [](const Request&) { return json_reply({}); });
   router.add("GET", "/stream", [](const Request&) {
     Reply reply;
-    reply.stream = [](StreamWriter&) {};
+    reply.stream = [](StreamWriter&) { return false; };
     return reply;
   });
   router.handle(parse_request("GET", "/a/b"));
@@ -143,7 +143,7 @@ TEST(Router, TellsItsObserverOfEveryReply) {
   {
     const Reply reply = router.handle(parse_request("GET", "/stream"));
     EXPECT_EQ(observed.size(), 3U);  // a streamed reply ends with its stream
-    reply.stream(writer);
+    write_stream(reply, writer);
     EXPECT_EQ(observed.size(), 4U);
   }
   EXPECT_EQ(observed.size(), 4U);

@@ -325,7 +325,7 @@ TEST(ExplorerGeneration, IsChangedByInterventionsAndEndsWithItsReader) {
   const Reply reply = explorer.send("POST", "/api/generate",
                                     Json{{"text", hare_sentence}, {"max_new_tokens", 200}}.dump());
   KeepingWriter writer(2);
-  reply.stream(writer);
+  write_stream(reply, writer);
   EXPECT_EQ(writer.writes, 2);
 }
 

@@ -200,7 +200,7 @@ TEST_F(ExplorerModels, OneThatGeneratesIsNotDropped) {
     ASSERT_EQ(writing.status, 200);
     explorer.refusal("GET", "/api/model?model=org/two", 429);
     testing::KeepingWriter writer;
-    writing.stream(writer);
+    write_stream(writing, writer);
     EXPECT_THAT(writer.text, HasSubstr("event: done"));
   }
   explorer.get("/api/model?model=org/two");

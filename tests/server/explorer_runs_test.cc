@@ -159,7 +159,7 @@ TEST_F(ExplorerRuns, EventsFollowTheFile) {
   std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":7}\n";
   testing::KeepingWriter writer(2);  // the greeting and one line; then the next write ends it
   std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":8}\n";
-  reply.stream(writer);
+  write_stream(reply, writer);
   EXPECT_NE(writer.text.find("event: metrics\ndata: {\"step\":7}\n\n"), std::string::npos)
       << writer.text;
 }
@@ -171,7 +171,7 @@ TEST_F(ExplorerRuns, EventsEndWithAFinishedRun) {
   const Reply reply = explorer.send("GET", "/api/runs/small/events");
   std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":7}\n";
   testing::KeepingWriter writer;
-  reply.stream(writer);  // returns by itself
+  write_stream(reply, writer);  // returns by itself
   EXPECT_TRUE(
       writer.text.ends_with("data: {\"step\":7}\n\nevent: end\ndata: {\"run\":\"small\"}\n\n"))
       << writer.text;
@@ -199,7 +199,7 @@ TEST_F(ExplorerRuns, AStoppedRunIsNotFinished) {
     stop = true;
   });
   testing::KeepingWriter writer;
-  reply.stream(writer);
+  write_stream(reply, writer);
   stopper.join();
   EXPECT_EQ(writer.text, ": watching\n\n");
   std::filesystem::remove(directory.state_file());

@@ -71,7 +71,7 @@ std::vector<TestExplorer::Event> TestExplorer::events(const std::string& target,
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(reply.content_type, "text/event-stream");
   KeepingWriter writer;
-  if (reply.stream) reply.stream(writer);
+  if (reply.stream) write_stream(reply, writer);
   std::vector<Event> events;
   for (std::size_t begin = 0; begin < writer.text.size();) {
     const std::size_t end = writer.text.find("\n\n", begin);

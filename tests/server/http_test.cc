@@ -23,12 +23,13 @@ Router reply_router() {
     Reply reply = text_reply("", "text/plain");
     reply.stream = [](StreamWriter& writer) {
       for (const char* part : {"one ", "", "two"}) writer.write(part);
+      return false;
     };
     return reply;
   });
   router.add("GET", "/cut", [](const Request&) {
     Reply reply;
-    reply.stream = [](StreamWriter& writer) {
+    reply.stream = [](StreamWriter& writer) -> bool {
       writer.write("part");
       throw std::runtime_error("failed");
     };

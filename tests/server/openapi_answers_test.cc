@@ -71,7 +71,7 @@ class OpenApi : public ::testing::Test {
     ASSERT_EQ(reply.status, 200) << target << "\n" << reply.body;
     EXPECT_EQ(reply.content_type, events_type) << target;
     KeepingWriter writer;
-    reply.stream(writer);
+    write_stream(reply, writer);
     std::istringstream lines(writer.text);
     std::size_t count = 0;
     for (std::string line; std::getline(lines, line);) {

@@ -34,9 +34,9 @@ class Shutdown : public ::testing::Test {
       Reply reply;
       reply.stream = [this](StreamWriter& writer) {
         ++streaming_;
-        while (writer.write(std::string(65536, 'x'))) {
-        }
+        if (writer.write(std::string(65536, 'x'))) return true;
         ++ended_;
+        return false;
       };
       return reply;
     });

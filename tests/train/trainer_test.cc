@@ -23,6 +23,7 @@ namespace heed {
 namespace {
 
 using testing::expect_error;
+using testing::small_settings;
 using testing::StopAfter;
 using testing::Training;
 
@@ -52,6 +53,18 @@ TEST_F(Training, LearnsAndRecords) {
   }
   EXPECT_EQ(losses, 150);
   EXPECT_EQ(validations, 30);
+}
+
+TEST_F(Training, GoesStepByStep) {
+  train(request("whole"));
+  std::int64_t steps = 0;
+  TrainingRun run(request("steps"));
+  while (run.step()) ++steps;
+  const TrainSummary summary = run.finish();
+  EXPECT_EQ(steps, small_settings().steps);
+  EXPECT_EQ(summary.steps, steps);
+  EXPECT_FALSE(summary.interrupted);
+  EXPECT_EQ(weights("steps"), weights("whole"));
 }
 
 TEST_F(Training, KeepsModelsOfSteps) {

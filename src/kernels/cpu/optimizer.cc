@@ -47,6 +47,7 @@ void UpdateRange(const AdamWState<float>& state, const AdamWStep<float>& step, f
   });
 }
 
+#if HWY_HAVE_FLOAT64
 double SumOfSquares(const float* x, std::size_t count) {
   const hn::ScalableTag<double> dd;
   const hn::Rebind<float, hn::ScalableTag<double>> half;  // as many floats as doubles fit
@@ -65,6 +66,24 @@ double SumOfSquares(const float* x, std::size_t count) {
   const auto sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
   return hn::GetLane(hn::SumOfLanes(dd, sum)) + rest;
 }
+#else
+// In the order of vectors of two.
+double SumOfSquares(const float* x, std::size_t count) {
+  double sums[8] = {};
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (std::size_t r = 0; r < 8; ++r) {
+      sums[r] += static_cast<double>(x[i + r]) * static_cast<double>(x[i + r]);
+    }
+  }
+  double rest = 0.0;
+  for (; i < count; ++i) rest += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  const auto lane = [&](std::size_t r) {
+    return (sums[r] + sums[2 + r]) + (sums[4 + r] + sums[6 + r]);
+  };
+  return lane(0) + lane(1) + rest;
+}
+#endif
 
 // Whether every exponent is below that of infinity and NaN.
 bool AllFinite(const float* x, std::size_t count) {

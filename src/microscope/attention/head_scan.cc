@@ -428,7 +428,7 @@ WindowSample sample_windows(std::span<const std::int32_t> tokens, std::int64_t w
                             std::int64_t count, std::uint64_t seed) {
   require(!tokens.empty() && window > 0 && count > 0, ErrorCode::invalid_argument,
           "cannot draw {} windows of {} tokens from {} tokens", count, window, tokens.size());
-  const std::int64_t size = std::min(window, std::ssize(tokens));
+  const std::int64_t size = std::min<std::int64_t>(window, std::ssize(tokens));
   const std::int64_t available = std::ssize(tokens) / size;
   const Permutation order(static_cast<std::uint64_t>(available), seed, window_stream);
   WindowSample sample;
@@ -454,11 +454,11 @@ HeadScan scan_heads(const Transformer& model, std::span<const std::int32_t> toke
   const EditorOfPass editor(model.editor(), options.editor);
   HeadScan scan(model.architecture(), {.detectors = options.detectors, .editor = editor.get()});
   const std::int64_t window =
-      std::min(options.window > 0 ? options.window : context, std::ssize(tokens));
+      std::min<std::int64_t>(options.window > 0 ? options.window : context, std::ssize(tokens));
   std::unique_ptr<const StackActivations> activations;
   for (std::int64_t begin = 0; begin < std::ssize(tokens); begin += window) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
-    const std::int64_t positions = std::min(window, std::ssize(tokens) - begin);
+    const std::int64_t positions = std::min<std::int64_t>(window, std::ssize(tokens) - begin);
     if (!activations || activations->positions() != positions) {
       activations.reset();
       activations = std::make_unique<const StackActivations>(model.specification(), 1, positions,

@@ -97,7 +97,7 @@ namespace {
 VocabularyProjection both_ends(std::span<const float> scores, std::int64_t top) {
   std::vector<std::int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min(top, std::ssize(order));
+  const auto count = std::min<std::int64_t>(top, std::ssize(order));
   const auto first_of = [&](auto&& before) {
     std::partial_sort(order.begin(), order.begin() + count, order.end(),
                       [&](std::int32_t a, std::int32_t b) {

@@ -76,7 +76,7 @@ class Prediction {
 std::vector<LensToken> likeliest(std::span<const float> log_probabilities, std::int64_t count) {
   std::vector<std::int32_t> order(log_probabilities.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto end = order.begin() + std::min(count, std::ssize(order));
+  const auto end = order.begin() + std::min<std::int64_t>(count, std::ssize(order));
   std::partial_sort(order.begin(), end, order.end(), [&](std::int32_t a, std::int32_t b) {
     return log_probabilities[a] != log_probabilities[b]
                ? log_probabilities[a] > log_probabilities[b]
@@ -171,7 +171,7 @@ LogitLens read_streams(const Transformer& model, std::int64_t length, const Stre
   Prediction last(rows, config.vocabulary_size);
   Prediction current(rows, config.vocabulary_size);
   for (std::int64_t begin = 0; begin < positions; begin += rows) {
-    const std::int64_t end = std::min(begin + rows, positions);
+    const std::int64_t end = std::min<std::int64_t>(begin + rows, positions);
     const auto stream = [&](std::int64_t point) {
       return rows_at(stream_at(lens.points[point]),
                      std::span(chosen).subspan(static_cast<std::size_t>(begin),

@@ -93,7 +93,8 @@ class Recorder {
   NeuronContext context(std::span<const std::int32_t> corpus, std::int64_t first,
                         std::span<const float> activations, std::int64_t peak) const {
     const std::int64_t begin = std::max<std::int64_t>(0, peak - search_.before);
-    const std::int64_t end = std::min(std::ssize(activations), peak + search_.after + 1);
+    const std::int64_t end =
+        std::min<std::int64_t>(std::ssize(activations), peak + search_.after + 1);
     const std::span<const std::int32_t> tokens = corpus.subspan(first + begin, end - begin);
     return {.position = first + peak,
             .activation = activations[peak],

@@ -34,9 +34,9 @@ inline constexpr std::string_view names[] = {
     "waters",   "outside",  "source",  "institution", "mail"};
 
 constexpr Classes class_of(std::string_view name) {
-  const auto found = std::ranges::find(names, name);
-  if (found == std::ranges::end(names)) check(false, "there is no such class of nouns");
-  return Classes{1} << (found - std::ranges::begin(names));
+  const auto* const found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) check(false, "there is no such class of nouns");
+  return Classes{1} << (found - std::begin(names));
 }
 
 // Those that the grammar names.

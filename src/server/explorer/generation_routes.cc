@@ -30,7 +30,7 @@ class Writing {
   Writing(State& state, const Json& body, StopFlag stop) : Writing(state, Fields(body)) {
     const LoadedModel& model = *source_.model;
     const StackSpecification& config = model.gpt.specification();
-    const std::int64_t length = std::min(std::ssize(tokens_) + max_new_tokens_, config.context);
+    const std::int64_t length = std::min<std::int64_t>(std::ssize(tokens_) + max_new_tokens_, config.context);
     state.traces.require_room(model.gpt.architecture(), length);
     const auto given = body.find("interventions");
     const Json list_of_none, &list = given != body.end() ? *given : list_of_none;
@@ -168,11 +168,11 @@ class Writing {
   const char* finish_reason_ = nullptr;
 };
 
-void write_all(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& writer) {
-  while (!writing.is_done()) {
-    if (!writer.write(compute.run(stop, [&] { return writing.step(); }))) return;
-  }
+// A token, or behind the last one the trace; returns whether more follows.
+bool write_next(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& writer) {
+  if (!writing.is_done()) return writer.write(compute.run(stop, [&] { return writing.step(); }));
   writer.write(compute.run(stop, [&] { return writing.finish(stop); }));
+  return false;
 }
 
 Reply generate(State& state, const Request& request) {
@@ -189,10 +189,11 @@ Reply generate(State& state, const Request& request) {
   reply.stream = [writing, &compute = state.context.compute,
                   stop = request.stop](StreamWriter& writer) {
     try {
-      write_all(*writing, compute, stop, writer);
+      return write_next(*writing, compute, stop, writer);
     } catch (...) {
       const Reply refused = reply_to_exception();
       writer.write("event: error\ndata: " + refused.body + "\n");
+      return false;
     }
   };
   return reply;

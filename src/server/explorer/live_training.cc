@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -16,7 +15,6 @@ namespace heed::server {
 namespace {
 
 constexpr std::size_t max_text_bytes = std::size_t{1} << 20;
-constexpr std::chrono::seconds naming_time{5};  // that start() waits for the run's name
 constexpr std::int64_t kept_checkpoints = 12;
 constexpr std::int64_t max_live_runs = 1000;
 
@@ -132,7 +130,7 @@ TrainSettings wanted_settings(const Fields& fields, const SmallRun& preset, bool
 
 }  // namespace
 
-// Passes on what happens, and holds the run while it is paused or others wait for the machine.
+// Passes on what happens.
 class LiveTraining::Observer final : public TrainObserver {
  public:
   Observer(LiveTraining& training, const std::filesystem::path& directory)
@@ -155,11 +153,9 @@ class LiveTraining::Observer final : public TrainObserver {
   }
 
   void stepped(const StepReport& report) override {
-    training_.compute_.run(nullptr, [] {});
-    std::unique_lock lock(training_.mutex_);
+    const std::lock_guard lock(training_.mutex_);
     training_.step_ = report.step;
     training_.learning_rate_ = report.learning_rate;
-    training_.changed_.wait(lock, [&] { return training_.state_ != State::paused; });
   }
 
  private:
@@ -167,14 +163,17 @@ class LiveTraining::Observer final : public TrainObserver {
   const std::filesystem::path& directory_;
 };
 
+LiveTraining::LiveTraining(Compute& compute, Runs& runs, const ExplorerOptions& options)
+    : runs_(runs), options_(options), background_(compute) {}
+
 LiveTraining::~LiveTraining() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     if (is_active(state_)) state_ = State::stopping;
-    changed_.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  background_.wake();
+  background_.join();
 }
 
 const char* LiveTraining::state_name(State state) {
@@ -249,7 +248,7 @@ void LiveTraining::start(const Json& body) {
   require(!is_active(state_), ErrorCode::conflict,
           "a run is being trained{}: stop it, or wait for its end",
           run_.empty() ? "" : " (" + run_ + ")");
-  if (thread_.joinable()) thread_.join();  // it has ended
+  background_.join();  // it has ended
   request.out = claim_directory();
   const std::int64_t attempt = ++attempt_;
   has_begun_ = false;
@@ -262,57 +261,75 @@ void LiveTraining::start(const Json& body) {
   learning_rate_ = 0;
   learning_rate_factor_ = 1;
   stop_ = false;
+  request_ = std::move(request);
+  stories_ = &preset;
+  text_ = text;
   try {
-    thread_ = std::thread([this, request, &preset, text] { work(request, preset, text); });
+    background_.start([this] { return work(); });
   } catch (const std::exception&) {
     std::error_code ignored;
-    std::filesystem::remove_all(request.out, ignored);
+    std::filesystem::remove_all(request_.out, ignored);
     throw;
   }
-  state_ = State::preparing;  // the thread waits for the lock before it reports anything
-  changed_.wait_for(lock, naming_time,
-                    [&] { return attempt_ != attempt || state_ != State::preparing; });
+  state_ = State::preparing;  // the work waits for the lock before it reports anything
+  background_.wait_for(lock, changed_,
+                       [&] { return attempt_ != attempt || state_ != State::preparing; });
   if (attempt_ == attempt && state_ == State::failed && !has_begun_) throw *failure_;
 }
 
-LiveTraining::State LiveTraining::train_run(TrainRequest& request, const SmallRun& preset,
-                                            const std::string& text) {
-  Observer observer(*this, request.out);
-  const std::filesystem::path data = request.out / "text.txt";
-  if (text.empty()) {
-    request.entropy = write_stories(preset, data, &stop_);
+void LiveTraining::prepare() {
+  observer_ = std::make_unique<Observer>(*this, request_.out);
+  const std::filesystem::path data = request_.out / "text.txt";
+  if (text_.empty()) {
+    request_.entropy = write_stories(*stories_, data, &stop_);
   } else {
-    write_text_file(data, text);
+    write_text_file(data, text_);
   }
-  request.data = {data};
-  request.cache = request.out / "tokens";
-  request.observer = &observer;
-  request.stop = &stop_;
-  request.learning_rate_factor = &learning_rate_factor_;
-  request.sample = [this, &request](const Transformer& gpt, const Tokenizer& tokenizer) {
-    return run_sample(gpt, tokenizer, request.settings, &stop_);
+  request_.data = {data};
+  request_.cache = request_.out / "tokens";
+  request_.observer = observer_.get();
+  request_.stop = &stop_;
+  request_.learning_rate_factor = &learning_rate_factor_;
+  request_.sample = [this](const Transformer& gpt, const Tokenizer& tokenizer) {
+    return run_sample(gpt, tokenizer, request_.settings, &stop_);
   };
-  return train(request).interrupted ? State::stopped : State::finished;
+  training_ = std::make_unique<TrainingRun>(request_);
 }
 
-void LiveTraining::work(TrainRequest request, const SmallRun& preset, const std::string& text) {
-  State reached = State::failed;
+bool LiveTraining::waits_for_resume() {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::paused;
+}
+
+Background::Next LiveTraining::work() {
+  if (waits_for_resume()) return Background::Next::wake;
   std::optional<Error> failure;
   try {
-    reached = train_run(request, preset, text);
+    if (training_ == nullptr) {
+      prepare();
+      return Background::Next::piece;
+    }
+    if (training_->step()) return Background::Next::piece;
+    end(training_->finish().interrupted ? State::stopped : State::finished, {});
+    return Background::Next::end;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::interrupted) {
-      reached = State::stopped;
-    } else {
-      failure.emplace(error.code(), without_directory(error.what(), request.out));
+    if (error.code() != ErrorCode::interrupted) {
+      failure.emplace(error.code(), without_directory(error.what(), request_.out));
     }
   } catch (const std::exception& error) {
-    failure.emplace(ErrorCode::input_output, without_directory(error.what(), request.out));
+    failure.emplace(ErrorCode::input_output, without_directory(error.what(), request_.out));
   }
+  end(failure ? State::failed : State::stopped, std::move(failure));
+  return Background::Next::end;
+}
+
+void LiveTraining::end(State reached, std::optional<Error> failure) {
+  training_ = nullptr;
+  observer_ = nullptr;
   std::error_code ignored;
-  std::filesystem::remove_all(request.out / "tokens", ignored);
+  std::filesystem::remove_all(request_.out / "tokens", ignored);
   const std::lock_guard lock(mutex_);
-  if (!has_begun_) std::filesystem::remove_all(request.out, ignored);
+  if (!has_begun_) std::filesystem::remove_all(request_.out, ignored);
   state_ = reached;
   failure_ = std::move(failure);
   preparing_.reset();
@@ -335,7 +352,7 @@ void LiveTraining::resume() {
   const std::lock_guard lock(mutex_);
   require_active("resumed");
   if (state_ == State::paused) state_ = State::running;
-  changed_.notify_all();
+  background_.wake();
 }
 
 void LiveTraining::stop() {
@@ -343,7 +360,7 @@ void LiveTraining::stop() {
   require_active("stopped");
   stop_ = true;
   state_ = State::stopping;
-  changed_.notify_all();
+  background_.wake();
 }
 
 void LiveTraining::set_learning_rate_factor(double factor) {

@@ -1,19 +1,19 @@
 // A training run in the server itself, started, paused and stopped by its page. It runs beside the
-// computing thread and gives way to it: after every step it waits for the jobs posted until then.
+// computing thread and gives way to it.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/small_runs.h"
-#include "server/compute.h"
+#include "server/background.h"
 #include "server/explorer/options.h"
 #include "server/explorer/runs.h"
 #include "train/trainer.h"
@@ -23,8 +23,7 @@ namespace heed::server {
 class LiveTraining {
  public:
   // All are borrowed.
-  LiveTraining(Compute& compute, Runs& runs, const ExplorerOptions& options)
-      : compute_(compute), runs_(runs), options_(options) {}
+  LiveTraining(Compute& compute, Runs& runs, const ExplorerOptions& options);
   ~LiveTraining();  // stops the run, which saves
   LiveTraining(const LiveTraining&) = delete;
   LiveTraining& operator=(const LiveTraining&) = delete;
@@ -53,10 +52,12 @@ class LiveTraining {
   static bool is_active(State state);
   void require_active(const char* what) const;
   std::filesystem::path claim_directory() const;
-  State train_run(TrainRequest& request, const SmallRun& preset, const std::string& text);
-  void work(TrainRequest request, const SmallRun& preset, const std::string& text);
+  // A piece of the work: the run's text and model, a step, or what comes behind the last one.
+  Background::Next work();
+  void prepare();
+  void end(State reached, std::optional<Error> failure);
+  bool waits_for_resume();
 
-  Compute& compute_;
   Runs& runs_;
   const ExplorerOptions& options_;
 
@@ -74,7 +75,13 @@ class LiveTraining {
   double learning_rate_ = 0;  // of the last step
   std::atomic<double> learning_rate_factor_ = 1;
   std::atomic<bool> stop_ = false;
-  std::thread thread_;
+  // Of the work alone, once it is started.
+  TrainRequest request_;
+  const SmallRun* stories_ = nullptr;
+  std::string text_;  // empty: the stories
+  std::unique_ptr<Observer> observer_;
+  std::unique_ptr<TrainingRun> training_;
+  Background background_;
 };
 
 }  // namespace heed::server

@@ -1,7 +1,8 @@
 // Training runs and their metrics, and training in the server. These handlers read files and
 // settings, so they do not wait for the computing thread.
 #include <chrono>
-#include <thread>
+#include <memory>
+#include <utility>
 
 #include "server/explorer/live_training.h"
 #include "server/explorer/metrics_file.h"
@@ -28,31 +29,46 @@ Reply metrics(const State& state, const Request& request) {
   return json_reply({{"rows", std::move(rows)}, {"thinned", read.is_thinned}});
 }
 
-// New lines as events, and an `end` after the last line of a finished run. Returns when the client
-// disconnected, too.
-void watch(const Runs& runs, const std::string& run, MetricsReader reader, StopFlag stop,
-           StreamWriter& writer) {
-  auto last_word = Clock::now();
-  while (!stop_requested(stop)) {
-    const bool finished = runs.is_finished(run);  // before its lines are read: then these are all
-    for (auto rows = reader.read_new(); !rows.empty() && !stop_requested(stop);
-         rows = reader.read_new()) {
+// New lines as events, and an `end` after the last line of a finished run.
+class Watch {
+ public:
+  Watch(std::shared_ptr<const State> state, std::string run, MetricsReader reader, StopFlag stop)
+      : state_(std::move(state)), run_(std::move(run)), reader_(std::move(reader)), stop_(stop) {}
+
+  // Writes what is new; returns whether it is to look again. It is not when the client
+  // disconnected.
+  bool look(StreamWriter& writer) {
+    if (!begun_ && !writer.write(": watching\n\n")) return false;
+    begun_ = true;
+    if (stop_requested(stop_)) return false;
+    const bool finished = state_->runs.is_finished(run_);  // before its lines are read: all of them
+    for (auto rows = reader_.read_new(); !rows.empty() && !stop_requested(stop_);
+         rows = reader_.read_new()) {
       for (const Json& row : rows) {
-        if (!writer.write(server_sent_event(OrderedJson(row), "metrics"))) return;
+        if (!writer.write(server_sent_event(OrderedJson(row), "metrics"))) return false;
       }
-      last_word = Clock::now();
+      last_word_ = Clock::now();
     }
     if (finished) {
-      writer.write(server_sent_event({{"run", run}}, "end"));
-      return;
+      writer.write(server_sent_event({{"run", run_}}, "end"));
+      return false;
     }
-    if (Clock::now() - last_word >= heartbeat_every) {
-      if (!writer.write(": heartbeat\n\n")) return;
-      last_word = Clock::now();
+    if (Clock::now() - last_word_ >= heartbeat_every) {
+      if (!writer.write(": heartbeat\n\n")) return false;
+      last_word_ = Clock::now();
     }
-    std::this_thread::sleep_for(look_every);
+    writer.wait(look_every);
+    return true;
   }
-}
+
+ private:
+  const std::shared_ptr<const State> state_;
+  const std::string run_;
+  MetricsReader reader_;
+  const StopFlag stop_;
+  Clock::time_point last_word_ = Clock::now();
+  bool begun_ = false;
+};
 
 Reply events(const std::shared_ptr<State>& state, const Request& request) {
   const std::string run = request.in_path("name");
@@ -63,10 +79,8 @@ Reply events(const std::shared_ptr<State>& state, const Request& request) {
   Reply reply;
   reply.content_type = "text/event-stream";
   reply.headers.emplace_back("Cache-Control", "no-store");
-  reply.stream = [state, run, reader, stop = request.stop](StreamWriter& writer) {
-    if (!writer.write(": watching\n\n")) return;
-    watch(state->runs, run, reader, stop, writer);
-  };
+  const auto watch = std::make_shared<Watch>(state, run, std::move(reader), request.stop);
+  reply.stream = [watch](StreamWriter& writer) { return watch->look(writer); };
   return reply;
 }
 

@@ -9,6 +9,7 @@
 #include "server/explorer/intervention_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
+#include "server/place.h"
 
 namespace heed::server {
 namespace {
@@ -185,7 +186,8 @@ Reply status(TraceState& state, const Request&) {
                              {"trace_bytes", state.traces.bytes()},
                              {"trace_budget", state.traces.budget()},
                              {"uptime_seconds", uptime.count()},
-                             {"requests_processing", state.compute.waiting() + 1}};
+                             {"requests_processing", state.compute.waiting() + 1},
+                             {"local", is_server()}};
   return text_reply(with_member(document, "traces", traces) + "\n", "application/json");
 }
 

@@ -1,0 +1,37 @@
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace heed {
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const RegularFile file(path);
+  size_ = static_cast<std::size_t>(file.size());
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (mapped == MAP_FAILED) {
+    const int error_number = errno;
+    size_ = 0;
+    fail_with_errno("map", path, error_number);
+  }
+  data_ = static_cast<const std::byte*>(mapped);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace heed

@@ -1,0 +1,97 @@
+// The engine as WebAssembly in Node.js, called as a page's worker calls it.
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+
+/** All files of a folder, as paths below it. */
+function filesBelow(folder, below = '') {
+  return readdirSync(path.join(folder, below)).flatMap((name) => {
+    const file = path.join(below, name);
+    return statSync(path.join(folder, file)).isDirectory() ? filesBelow(folder, file) : [file];
+  });
+}
+
+export class Engine {
+  #module;
+  #replies = new Map();
+  #last = 0;
+
+  static async load(script) {
+    // Emscripten 3.1.6 looks for CommonJS's names in Node.js, and Node.js for a module in *.mjs.
+    globalThis.__dirname ??= path.dirname(script);
+    globalThis.require ??= createRequire(import.meta.url);
+    const copies = mkdtempSync(path.join(tmpdir(), 'heed-wasm-'));
+    try {
+      const copy = path.join(copies, 'heed.mjs');
+      writeFileSync(copy, readFileSync(script));
+      const { default: createHeed } = await import(pathToFileURL(copy));
+      const engine = new Engine();
+      engine.#module = await createHeed({
+        wasmBinary: readFileSync(script.replace(/\.js$/, '.wasm')),
+        heedHead: (id, status, headers) => engine.#of(id, { status, headers: Object.fromEntries(JSON.parse(headers)) }),
+        heedChunk: (id, bytes) => {
+          const reply = engine.#replies.get(id);
+          reply.chunks.push(Buffer.from(bytes));
+          return reply.onChunk?.(reply) !== false;
+        },
+        heedEnd: (id, error) => engine.#of(id, { ended: true, error }),
+      });
+      return engine;
+    } finally {
+      rmSync(copies, { recursive: true });
+    }
+  }
+
+  #of(id, more) {
+    Object.assign(this.#replies.get(id), more);
+  }
+
+  get memoryBytes() {
+    return this.#module.HEAPU8?.length ?? 0;
+  }
+
+  /** Writes the files of a model's directory into /models/NAME. */
+  put(name, directory) {
+    for (const file of filesBelow(directory)) {
+      const place = `/models/${name}/${file}`;
+      this.#module.FS.mkdirTree(path.dirname(place));
+      this.#module.FS.writeFile(place, readFileSync(path.join(directory, file)));
+    }
+  }
+
+  open(model, options) {
+    this.#module.heedOpen(model, options);
+  }
+
+  begin(method, target, body = '', onChunk) {
+    const id = ++this.#last;
+    const reply = { id, chunks: [], ended: false, onChunk };
+    this.#replies.set(id, reply);
+    this.#module.heedRequest(id, method, target, { 'Content-Type': 'application/json' }, body === '' ? '' : JSON.stringify(body));
+    return reply;
+  }
+
+  stop(reply) {
+    this.#module.heedStop(reply.id);
+  }
+
+  work() {
+    return this.#module.heedWork();
+  }
+
+  /** Works until the reply has ended. */
+  async ask(method, target, body, onChunk) {
+    const reply = this.begin(method, target, body, onChunk);
+    while (!reply.ended) {
+      const wait = this.work();
+      if (wait < 0 && !reply.ended) throw new Error(`${method} ${target}: nothing waits, and it has not ended`);
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+    this.#replies.delete(reply.id);
+    return { status: reply.status, headers: reply.headers, error: reply.error, bytes: Buffer.concat(reply.chunks) };
+  }
+}
