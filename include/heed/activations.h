@@ -24,13 +24,14 @@
 
 namespace heed {
 
-// Sequences of one length, (B, T), row by row.
+// Sequences of one length, (B, T), row by row, or of `lengths`, one after the other.
 struct TokenBatch {
   std::span<const std::int32_t> tokens;
   std::int64_t sequences = 1;  // B
-  // (B, T): which of the texts that a sequence joins each token is of, for encoders that tell them
-  // apart; empty: all of the first.
+  // As the tokens: which of the texts that a sequence joins each token is of, for encoders that
+  // tell them apart; empty: all of the first.
   std::span<const std::int32_t> token_types{};
+  std::span<const std::int64_t> lengths{};  // (B), of each sequence; empty: all have T
 };
 
 // Numbers in heed's memory, with a shape and strides (in elements), kept alive by their owner.
@@ -45,13 +46,15 @@ struct SharedView {
 struct HookedPoint {
   std::string name;                 // "blocks.3.attn.hook_z"
   std::int64_t first_position = 0;  // of the values: in a generation, steps follow the prompt
+  std::int64_t text = 0;            // of texts of different lengths, whose values they are
 };
 
 // A function at the points that a name selects (as in TraceRequest::points). It may change the
 // values in place, or assign an array of their shape: what it leaves is what the pass goes on with.
 // The array is its own: kept, it stays as it was left. Values that are left as they were change no
-// bit. Scores and patterns come whole, (B, H, T, S). On the thread that called; an exception ends
-// the pass and is rethrown.
+// bit. Scores and patterns come whole, (B, H, T, S). Of texts of different lengths, it is called
+// for each, with the (1, T, …) of that one: what it does to a text is what it would do to it alone.
+// On the thread that called; an exception ends the pass and is rethrown.
 struct Hook {
   std::string where;
   std::function<void(const HookedPoint& point, Array& values)> call;
@@ -61,7 +64,8 @@ struct RunOptions {
   std::vector<Hook> hooks{};  // at one point, in their order
   // Called with the gradient at their points: of `target`, or of the mean next-token loss. What
   // they leave is what backward goes on with; gradients of embeddings, norms, scores, patterns,
-  // inputs and results of heads and logits can only be read. For one sequence. heed does not know
+  // inputs and results of heads and logits can only be read. Of a batch, each sequence has the
+  // gradient of its own target, which no other sequence changes. heed does not know
   // the derivative of what `hooks` do: gradients before a point whose values they change are
   // refused, unless a gradient hook stands at the same point, which turns the gradient of what was
   // left there into that of what was given.
@@ -72,7 +76,11 @@ struct RunOptions {
   std::function<void()> poll{};
 };
 
-// All of these throw Error{invalid_argument} for tokens that are not B sequences of one length,
+// What they give of sequences of different lengths has the shape of the longest, with zeros after
+// the ends of others: no sequence sees what stands beside it. Their numbers are those that each
+// sequence has alone but for the order in which products are summed, a relative 2e-6.
+//
+// All of these throw Error{invalid_argument} for tokens that are not sequences of these lengths,
 // hooks at unknown points (with the nearest names) and hooks that leave another shape;
 // Error{unsupported} for hooks at points that cannot be edited.
 
@@ -86,7 +94,7 @@ Array losses_from_logits(const Array& logits, const TokenBatch& batch);
 
 struct RecordRequest {
   // Names as in TraceRequest::points; empty: all points. Those of "_grad" are gradients of the
-  // target, for one sequence.
+  // target, of each sequence by itself.
   std::vector<std::string> points{};
   bool logits = true;
 };
@@ -112,10 +120,13 @@ class Activations {
   ~Activations();
 
   std::int64_t sequences() const;  // B
-  std::int64_t positions() const;  // T
-  const std::vector<std::int32_t>& tokens()
-      const;  // (B, T), of the decoder if there are two stacks
-  const std::vector<std::int32_t>& source_tokens() const;  // (1, M), of the encoder, or none
+  std::int64_t positions() const;  // T, of the longest
+  // (B): which of the T positions of a sequence are its own. Values after them are 0, scores −∞.
+  std::vector<std::int64_t> lengths() const;
+  std::vector<std::int64_t> source_lengths() const;  // (B), of what the encoder read, or none
+  // (B, T), of the decoder if there are two stacks; −1 after the end of a sequence.
+  const std::vector<std::int32_t>& tokens() const;
+  const std::vector<std::int32_t>& source_tokens() const;  // (B, M), of the encoder, or none
   const std::vector<std::string>& names() const;           // in the order of a forward pass
   // Of a point by any of its names ("pattern3"). Throws Error{invalid_argument} for an unknown one,
   // with the nearest, and for one of several points.
@@ -143,7 +154,8 @@ class Activations {
 };
 
 // Runs the model and keeps its activations: all of them where it was, or copies of the points that
-// are asked for. With hooks, what they left.
+// are asked for. Values of sequences of different lengths are copied when they are read. With
+// hooks, what they left.
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request = {},
                    const RunOptions& options = {});
 

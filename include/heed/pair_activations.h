@@ -37,9 +37,14 @@ struct SourceAndTarget {
 // Logits (1, T, V) of the token after every position of the target.
 Array run(const Translator& translator, const SourceAndTarget& pair,
           const RunOptions& options = {});
+// (B, T, V) of several pairs, of any lengths, as run() of a Model says.
+Array run(const Translator& translator, std::span<const SourceAndTarget> pairs,
+          const RunOptions& options = {});
 // (1, T): of the tokens of the target behind the first, and of the end. In nats.
 Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
                         const RunOptions& options = {});
+Array next_token_losses(const Translator& translator, std::span<const SourceAndTarget> pairs,
+                        const RunOptions& options = {});  // (B, T)
 // The same from logits (1, T, V), of any tokens (T) that follow.
 Array losses_of_next(const Array& logits, std::span<const std::int32_t> next);
 // What is to be predicted after each token that the decoder reads; −1: nothing.
@@ -47,6 +52,8 @@ std::vector<std::int32_t> tokens_after(const Translator& translator,
                                        std::span<const std::int32_t> target);
 // As of a Model.
 Activations record(const Translator& translator, const SourceAndTarget& pair,
+                   const RecordRequest& request = {}, const RunOptions& options = {});
+Activations record(const Translator& translator, std::span<const SourceAndTarget> pairs,
                    const RecordRequest& request = {}, const RunOptions& options = {});
 
 // The logit lens on the decoder's stream, [layer][position of the target]: as of a Model.

@@ -116,6 +116,10 @@ class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
         return f"LazyAttention({self._name!r}, shape={self.shape})"
 
 
+def _mask(lengths) -> np.ndarray:
+    return (np.arange(lengths.max())[None] < lengths[:, None]).astype(np.int64)
+
+
 class RecordedActivations(Mapping):
     """The activations of one pass by name: NumPy views of heed's memory, (B, T, …), that outlive
     the model and the cache; scores and patterns are :class:`LazyAttention`."""
@@ -154,6 +158,17 @@ class RecordedActivations(Mapping):
     def nbytes(self) -> int:
         """Bytes of memory that the cache holds, without logits."""
         return self._recorded.bytes
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(B,): tokens of each text, of a translator of its target. Values at later positions
+        are no text's: 0, of scores −∞."""
+        return np.array(self._recorded.lengths, np.int64)
+
+    @property
+    def attention_mask(self) -> np.ndarray:
+        """(B, T): 1 where a position is one of a text, 0 after its end."""
+        return _mask(self.lengths)
 
     def remove_batch_dim(self):
         """The same cache of one sequence, whose values lack the first dimension."""
@@ -204,7 +219,7 @@ class ActivationCache(RecordedActivations):
 
     @property
     def tokens(self) -> np.ndarray:
-        """The token ids of the pass, (B, T)."""
+        """The token ids of the pass, (B, T): −1 after the end of a text."""
         return np.array(self._recorded.tokens, np.int32).reshape(self._recorded.sequences, -1)
 
     # Stacks of the residual stream
@@ -357,13 +372,23 @@ class PairActivationCache(RecordedActivations):
 
     @property
     def source_tokens(self) -> np.ndarray:
-        """(1, M), that the encoder read."""
-        return np.array(self._recorded.source_tokens, np.int32)[None]
+        """(B, M), that the encoder read: −1 after the end of a source."""
+        return np.array(self._recorded.source_tokens, np.int32).reshape(self._recorded.sequences, -1)
+
+    @property
+    def source_lengths(self) -> np.ndarray:
+        """(B,): tokens of each source."""
+        return np.array(self._recorded.source_lengths, np.int64)
+
+    @property
+    def source_mask(self) -> np.ndarray:
+        """(B, M): 1 where a position is one of a source, 0 after its end."""
+        return _mask(self.source_lengths)
 
     @property
     def target_tokens(self) -> np.ndarray:
-        """(1, T), that the decoder read: its start first."""
-        return np.array(self._recorded.tokens, np.int32)[None]
+        """(B, T), that the decoder read: its start first, −1 after the end of a target."""
+        return np.array(self._recorded.tokens, np.int32).reshape(self._recorded.sequences, -1)
 
     def __repr__(self):
         return (f"PairActivationCache of {self.source_tokens.size} and {self.target_tokens.size} "

@@ -9,12 +9,14 @@ from .errors import InvalidArgument
 
 
 class HookPoint:
-    """Where a hook is called: ``name``, such as ``"blocks.3.attn.hook_z"``, and in a generation
-    the position of the first of its values, ``first_position``."""
+    """Where a hook is called: ``name``, such as ``"blocks.3.attn.hook_z"``, in a generation the
+    position of the first of its values, ``first_position``, and of texts of different lengths which
+    of them, ``text``."""
 
-    def __init__(self, name: str, first_position: int = 0):
+    def __init__(self, name: str, first_position: int = 0, text: int = 0):
         self.name = name
         self.first_position = first_position
+        self.text = text
         self.ctx: dict = {}
 
     def layer(self) -> Optional[int]:
@@ -30,8 +32,8 @@ def call_with_point(function):
     """heed's call of a hook, as ``function(values, hook=point)``: what it returns replaces the
     values."""
 
-    def call(name, first_position, values):
-        result = function(values, hook=HookPoint(name, first_position))
+    def call(name, first_position, text, values):
+        result = function(values, hook=HookPoint(name, first_position, text))
         if result is not None and result is not values:
             _inputs.assign(values, result, name)
 

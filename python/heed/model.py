@@ -73,7 +73,8 @@ class Model(Hooked, Reader):
     encoder and a decoder.
 
     Of one stack, text, token ids ``(T,)`` or ``(B, T)``, and lists of texts or of ids are taken
-    alike. Texts of different lengths are computed one after the other, and give lists.
+    alike. Texts of different lengths are read in one pass, and give lists: to the last bits, what
+    each gives alone.
 
     A translator reads ``source=`` and ``target=``, each a text or ids. What its decoder reads
     begins with its start: position t has read tokens 0 to t and predicts token t + 1, the last one
@@ -282,14 +283,11 @@ class Model(Hooked, Reader):
         return Pair(read, self._target_ids(target))
 
     def _read(self, input=None, source=None, target=None, prepend_bos=None, token_types=None):
-        """What a pass reads, or a list of it where there are several."""
+        """What a pass reads."""
         if not self.is_translator:
             self._refuse_pair(source, target)
             tokens = self._tokens(input, prepend_bos)
-            types = self._types(token_types, tokens)
-            if not isinstance(tokens, list):
-                return OneText(tokens, types)
-            return [OneText(row[None], types) for row in tokens]
+            return OneText(tokens, self._types(token_types, tokens))
         if (input is None) == (source is None):
             raise InvalidArgument(f"give the source of '{self.name}', a translator, once, as source=")
         if prepend_bos is not None or token_types is not None:
@@ -300,16 +298,17 @@ class Model(Hooked, Reader):
         targets = [None] * len(source) if target is None else target
         if isinstance(targets, str) or len(targets) != len(source):
             raise InvalidArgument(f"there are {len(source)} sources, expected as many targets")
-        return [self._pair(*each) for each in zip(source, targets)]
+        pairs = [self._pair(*each) for each in zip(source, targets)]
+        return Pair([pair.source for pair in pairs], [pair.target for pair in pairs])
 
     def _read_one(self, input=None, source=None, target=None):
         """Of one text: (T), or a source (M) and a target (T)."""
         read = self._read(input, source, target)
-        if isinstance(read, Pair):
-            return read.of_pass
-        if isinstance(read, list):
-            raise InvalidArgument(f"there are {len(read)} texts, expected one")
-        return (self._one(read.tokens),)
+        if isinstance(read, OneText):
+            return (self._one(read.tokens),)
+        if read.lengths:
+            raise InvalidArgument(f"there are {len(read.lengths)} texts, expected one")
+        return read.source, read.target
 
     def _text_ids(self, text):
         """Source and target ids of a text, as interventions take it: of a translator, a source or
@@ -355,19 +354,22 @@ class Model(Hooked, Reader):
         ``fwd_hooks``: pairs of a name (or a function of names that says whether) and a function
         of ``(values, hook)``. It may change the values in place or return others; what it keeps
         stays as it was left. Points are listed in ``hook_names``; shapes are (B, T, …), of scores
-        and patterns (B, H, T, S). Points of a translator have short names such as "cross.pattern1".
+        and patterns (B, H, T, S). Of texts of different lengths it is called for each of them,
+        with the (1, T, …) of that one (``hook.text`` tells which). Points of a translator have short names such as "cross.pattern1".
         ``bwd_hooks``: the same with the gradient at their points, of the mean next-token loss, or
-        of ``logit_target``, a list of (position, token id, weight) of logits. What they leave is
-        what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
+        of ``logit_target``, a list of (position, token id, weight) of logits; of several texts,
+        each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
         inputs and results of heads can only be read.
         """
         forward = self._forward(fwd_hooks)
         backward = resolved(self, bwd_hooks, call_with_gradient)
         read = self._read(input, source, target, prepend_bos, token_types)
-        if not isinstance(read, list):
-            return self._run(read, forward, backward, return_type, loss_per_token, logit_target)
-        return [self._run(each, forward, backward, return_type, loss_per_token, logit_target)
-                for each in read]
+        if wanted_return(return_type) == "loss" and not backward:
+            return self._losses(read, read.each_loss(self._handle.losses(*read.of_pass, forward)),
+                                loss_per_token)
+        logits = read.each(self._handle.run(*read.of_pass, forward, backward,
+                                            _inputs.gradient_target(logit_target)))
+        return self._returned(read, logits, return_type, loss_per_token)
 
     @staticmethod
     def _types(token_types, tokens) -> np.ndarray:
@@ -375,8 +377,12 @@ class Model(Hooked, Reader):
         if token_types is None or (isinstance(token_types, np.ndarray) and token_types.size == 0):
             return np.empty(0, np.int32)
         if isinstance(tokens, list):
-            raise InvalidArgument("token_types are those of texts of one length: run others one by "
-                                  "one")
+            rows = [_inputs.token_array(row).reshape(-1) for row in token_types]
+            lengths, wanted = [len(row) for row in rows], [len(row) for row in tokens]
+            if lengths != wanted:
+                raise InvalidArgument(f"token_types have the lengths {lengths}, expected those of "
+                                      f"the texts, {wanted}")
+            return np.concatenate(rows)
         types = _inputs.token_array(token_types)
         types = types[None] if types.ndim == 1 else types
         if types.shape != tokens.shape:
@@ -384,21 +390,21 @@ class Model(Hooked, Reader):
                                   f"tokens, {tokens.shape}")
         return types
 
-    def _run(self, read, forward, backward, return_type, loss_per_token, logit_target):
-        if wanted_return(return_type) == "loss" and not backward:
-            return self._loss(self._handle.losses(*read.of_pass, forward), loss_per_token)
-        logits = self._handle.run(*read.of_pass, forward, backward,
-                                  _inputs.gradient_target(logit_target))
+    def _returned(self, read, logits, return_type, loss_per_token=False):
         if return_type is None:
             return None
         if return_type == "logits":
             return logits
-        losses = self._loss(read.losses_of(self._handle, logits), loss_per_token)
-        return losses if return_type == "loss" else (logits, losses)
+        losses = self._losses(read, read.losses_of(self._handle, logits), loss_per_token)
+        if return_type == "loss":
+            return losses
+        return list(zip(logits, losses)) if read.lengths else (logits, losses)
 
     @staticmethod
-    def _loss(losses, per_token):
-        return losses if per_token else float(np.mean(losses, dtype=np.float64))
+    def _losses(read, losses, per_token):
+        if per_token:
+            return losses
+        return read.of_each(lambda each: float(np.mean(each, dtype=np.float64)), losses)
 
     def loss(self, input: Optional[Input] = None, per_token: bool = False,
              prepend_bos: Optional[bool] = None, *, source=None, target=None):
@@ -422,31 +428,23 @@ class Model(Hooked, Reader):
         With names, globs ("blocks.*.attn.hook_q"), short names ("pattern", "resid_post3",
         "cross.pattern") or a function of names, only copies of those points are.
         ``incl_bwd``: also their gradients, as ``name + "_grad"``, of the mean next-token loss or
-        of ``logit_target``: a list of (position, token id, weight) of logits. For one text.
+        of ``logit_target``: a list of (position, token id, weight) of logits; of several texts,
+        each has its own.
 
-        Texts of different lengths give a list of what is returned, and a list of caches.
+        Texts of different lengths give a list of what is returned, and one cache of all: its values
+        have the length of the longest, (B, T, …), with zeros after the end of a text (scores −∞).
+        ``cache.lengths`` (B,) and ``cache.attention_mask`` (B, T) say which positions are a text's.
         """
         read = self._read(input, source, target, prepend_bos, token_types)
         options = self._options(fwd_hooks, bwd_hooks, logit_target)
         points = self._points(names_filter, incl_bwd)
         wanted_return(return_type)
-        if not isinstance(read, list):
-            return self._recorded(read, points, return_type, remove_batch_dim, options)
-        each = [self._recorded(one, points, return_type, remove_batch_dim, options) for one in read]
-        return [found for found, _ in each], [cache for _, cache in each]
-
-    def _recorded(self, read, points, return_type, remove_batch_dim, options):
         recorded = read.record(self._handle, *read.of_pass, points, return_type is not None, options)
         cache = (PairActivationCache if self.is_translator else ActivationCache)(recorded, self)
         if remove_batch_dim:
             cache = cache.remove_batch_dim()
-        if return_type is None:
-            return None, cache
-        logits = recorded.logits
-        if return_type == "logits":
-            return logits, cache
-        loss = self._loss(read.losses_of(self._handle, logits), False)
-        return (loss if return_type == "loss" else (logits, loss)), cache
+        logits = None if return_type is None else read.each(recorded.logits)
+        return self._returned(read, logits, return_type), cache
 
     # Writing
 

@@ -102,7 +102,8 @@ def _pair(model, prompt, target):
     if (target is None) != isinstance(prompt, tuple):
         raise InvalidArgument("a prompt of a translator is a pair (source, target), or a source "
                               "beside target=")
-    return model._pair(*(prompt if target is None else (prompt, target))).of_pass
+    pair = model._pair(*(prompt if target is None else (prompt, target)))
+    return pair.source, pair.target
 
 
 def _labels_of_pair(model, shape, pair, grid, site):

@@ -32,26 +32,29 @@ HooksAndTarget looks_of(const py::dict& options) {
 
 // A pass over tokens of a model with `options`: hooks, gradient_hooks, target.
 Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
-                     const std::vector<std::string>& points, bool logits, const py::dict& options) {
+                     const Lengths& lengths, const std::vector<std::string>& points, bool logits,
+                     const py::dict& options) {
   auto model = handle.get();
   const HooksAndTarget looks = looks_of(options);
   const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
   Activations found = unlocked([&] {
-    return record(*model, batch_of(tokens, types), {.points = points, .logits = logits}, run);
+    return record(*model, batch_of(tokens, types, lengths), {.points = points, .logits = logits},
+                  run);
   });
   return {std::move(model), std::move(found)};
 }
 
-// The same over a source and what the decoder reads.
-Recorded record_pair(const TranslatorHandle& handle, const TokenArray& source,
-                     const TokenArray& target, const std::vector<std::string>& points, bool logits,
-                     const py::dict& options) {
+// The same over sources and what the decoder reads.
+Recorded record_pairs(const TranslatorHandle& handle, const std::vector<TokenArray>& sources,
+                      const std::vector<TokenArray>& targets,
+                      const std::vector<std::string>& points, bool logits,
+                      const py::dict& options) {
   auto translator = handle.get();
   const HooksAndTarget looks = looks_of(options);
   const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
-  Activations found = unlocked([&] {
-    return record(*translator, pair_of(source, target), {.points = points, .logits = logits}, run);
-  });
+  const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
+  Activations found = unlocked(
+      [&] { return record(*translator, pairs, {.points = points, .logits = logits}, run); });
   return {std::move(translator), std::move(found)};
 }
 
@@ -68,6 +71,11 @@ void bind_activations(py::module_& module) {
           [](const Recorded& recorded) { return recorded.activations().source_tokens(); })
       .def_property_readonly(
           "sequences", [](const Recorded& recorded) { return recorded.activations().sequences(); })
+      .def_property_readonly(
+          "lengths", [](const Recorded& recorded) { return recorded.activations().lengths(); })
+      .def_property_readonly(
+          "source_lengths",
+          [](const Recorded& recorded) { return recorded.activations().source_lengths(); })
       .def_property_readonly(
           "positions", [](const Recorded& recorded) { return recorded.activations().positions(); })
       .def_property_readonly(
@@ -90,7 +98,7 @@ void bind_activations(py::module_& module) {
       .def("at", &Recorded::at)
       .def("attention", &attention);
   module.def("record", &record_pass);
-  module.def("record_pair", &record_pair);
+  module.def("record_pairs", &record_pairs);
   // (1, T) from logits (1, T, V), an array of heed's, and the tokens (T) that follow.
   module.def("losses_of_next", [](const FloatArray& logits, const std::vector<std::int32_t>& next) {
     return array_of(unlocked([&] { return losses_of_next(borrowed(logits), next); }));

@@ -106,8 +106,12 @@ TokenBatch batch_of(const TokenArray& tokens) {
           .sequences = tokens.ndim() == 2 ? tokens.shape(0) : 1};
 }
 
-TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types) {
+TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types, const Lengths& lengths) {
   TokenBatch batch = batch_of(tokens);
+  if (!lengths.empty()) {
+    batch.sequences = static_cast<std::int64_t>(lengths.size());
+    batch.lengths = lengths;
+  }
   batch.token_types = {types.data(), static_cast<std::size_t>(types.size())};
   return batch;
 }
@@ -119,6 +123,16 @@ std::vector<std::int32_t> vector_of(const TokenArray& tokens) {
 SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target) {
   return {.source = {source.data(), static_cast<std::size_t>(source.size())},
           .target = {target.data(), static_cast<std::size_t>(target.size())}};
+}
+
+std::vector<SourceAndTarget> pairs_of(const std::vector<TokenArray>& sources,
+                                      const std::vector<TokenArray>& targets) {
+  if (sources.size() != targets.size()) {
+    throw Error(ErrorCode::invalid_argument, "expected as many targets as sources");
+  }
+  std::vector<SourceAndTarget> pairs;
+  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back(pair_of(sources[i], targets[i]));
+  return pairs;
 }
 
 void SignalPoll::operator()() {
@@ -139,7 +153,7 @@ std::vector<Hook> hooks_of(const PythonHooks& hooks) {
     });
     all.push_back({.where = where, .call = [held](const HookedPoint& point, Array& values) {
                      const Locked lock;
-                     (*held)(point.name, point.first_position, array_of(values));
+                     (*held)(point.name, point.first_position, point.text, array_of(values));
                    }});
   }
   return all;

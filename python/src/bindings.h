@@ -48,11 +48,15 @@ py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
 // The same, which cannot be written to.
 py::array constant(py::array array);
 
-// The tokens of an array (B, T) or (T), and their types, of the same shape or none.
+// The tokens of an array (B, T) or (T), or (N) of texts of `lengths`, and their types, of the same
+// shape or none.
+using Lengths = std::vector<std::int64_t>;
 TokenBatch batch_of(const TokenArray& tokens);
-TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types);
+TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types, const Lengths& lengths);
 std::vector<std::int32_t> vector_of(const TokenArray& tokens);
 SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target);
+std::vector<SourceAndTarget> pairs_of(const std::vector<TokenArray>& sources,
+                                      const std::vector<TokenArray>& targets);
 
 // A Model or a Translator that Python may close; what runs or is viewed keeps it alive.
 template <class T>
@@ -132,7 +136,7 @@ auto unlocked(Compute&& compute) {
 }
 
 // (name, function) pairs as hooks that take the lock for their call: function(name, first position,
-// values).
+// text, values).
 using PythonHooks = std::vector<std::pair<std::string, py::function>>;
 std::vector<Hook> hooks_of(const PythonHooks& hooks);
 // Pairs of a target, (position, token, weight).

@@ -9,28 +9,20 @@
 
 namespace heed::python {
 
-// What a pass reads: tokens and their types, or a source and a target.
 template <class T>
-struct InputsOf;
+struct EditedOf;
 template <>
-struct InputsOf<Model> {
-  using Edited = EditedModel;
-  static TokenBatch of(const TokenArray& tokens, const TokenArray& types) {
-    return batch_of(tokens, types);
-  }
+struct EditedOf<Model> {
+  using Type = EditedModel;
 };
 template <>
-struct InputsOf<Translator> {
-  using Edited = EditedTranslator;
-  static SourceAndTarget of(const TokenArray& source, const TokenArray& target) {
-    return pair_of(source, target);
-  }
+struct EditedOf<Translator> {
+  using Type = EditedTranslator;
 };
 
 template <class T>
 void bind_alike(py::class_<Handle<T>>& bound) {
   using Bound = Handle<T>;
-  using Inputs = InputsOf<T>;
   bound
       .def_static("load",
                   [](const std::string& name, const std::string& weights, const std::string& cache,
@@ -59,23 +51,6 @@ void bind_alike(py::class_<Handle<T>>& bound) {
            [](const Bound& handle, const std::string& name) {
              return points_named(*handle.get(), name);
            })
-      .def("run",
-           [](const Bound& handle, const TokenArray& first, const TokenArray& second,
-              const PythonHooks& hooks, const PythonHooks& gradient_hooks,
-              const TargetLogits& target) {
-             const auto model = handle.get();
-             const RunOptions options = run_options(hooks, gradient_hooks, target);
-             return array_of(
-                 unlocked([&] { return run(*model, Inputs::of(first, second), options); }));
-           })
-      .def("losses",
-           [](const Bound& handle, const TokenArray& first, const TokenArray& second,
-              const PythonHooks& hooks) {
-             const auto model = handle.get();
-             const RunOptions options = run_options(hooks);
-             return array_of(unlocked(
-                 [&] { return next_token_losses(*model, Inputs::of(first, second), options); }));
-           })
       // The same model with hooks, and with edits, in all of its passes.
       .def("with_hooks",
            [](const Bound& handle, const PythonHooks& hooks) {
@@ -84,7 +59,7 @@ void bind_alike(py::class_<Handle<T>>& bound) {
       .def("with_edits", [](const Bound& handle, const std::vector<py::dict>& edits) {
         const auto model = handle.get();
         const std::vector<Edit> all = edits_of(edits);
-        return Bound(unlocked([&] { return T(typename Inputs::Edited(*model, all)); }));
+        return Bound(unlocked([&] { return T(typename EditedOf<T>::Type(*model, all)); }));
       });
 }
 

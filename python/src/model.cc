@@ -175,6 +175,24 @@ void bind_model(py::module_& module) {
       .def("beginning_token",
            [](const ModelHandle& handle) { return beginning_token(*handle.get()); })
       .def("end_token", [](const ModelHandle& handle) { return end_token(*handle.get()); })
+      .def("run",
+           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
+              const Lengths& lengths, const PythonHooks& hooks, const PythonHooks& gradient_hooks,
+              const TargetLogits& target) {
+             const auto model = handle.get();
+             const RunOptions options = run_options(hooks, gradient_hooks, target);
+             return array_of(
+                 unlocked([&] { return run(*model, batch_of(tokens, types, lengths), options); }));
+           })
+      .def("losses",
+           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
+              const Lengths& lengths, const PythonHooks& hooks) {
+             const auto model = handle.get();
+             const RunOptions options = run_options(hooks);
+             return array_of(unlocked([&] {
+               return next_token_losses(*model, batch_of(tokens, types, lengths), options);
+             }));
+           })
       .def("embeddings",
            [](const ModelHandle& handle, const TokenArray& tokens) {
              const auto model = handle.get();

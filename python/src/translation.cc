@@ -77,6 +77,24 @@ void bind_translation(py::module_& module) {
            [](const TranslatorHandle& handle, const TokenArray& tokens) {
              return bytes_of(handle.get()->target_pieces(vector_of(tokens)));
            })
+      .def("run",
+           [](const TranslatorHandle& handle, const std::vector<TokenArray>& sources,
+              const std::vector<TokenArray>& targets, const PythonHooks& hooks,
+              const PythonHooks& gradient_hooks, const TargetLogits& logits) {
+             const auto translator = handle.get();
+             const RunOptions options = run_options(hooks, gradient_hooks, logits);
+             const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
+             return array_of(unlocked([&] { return run(*translator, pairs, options); }));
+           })
+      .def("losses",
+           [](const TranslatorHandle& handle, const std::vector<TokenArray>& sources,
+              const std::vector<TokenArray>& targets, const PythonHooks& hooks) {
+             const auto translator = handle.get();
+             const RunOptions options = run_options(hooks);
+             const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
+             return array_of(
+                 unlocked([&] { return next_token_losses(*translator, pairs, options); }));
+           })
       .def("translate_greedily",
            [](const TranslatorHandle& handle, const TokenArray& source, std::int64_t max_length,
               const PythonHooks& hooks) {

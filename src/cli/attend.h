@@ -13,7 +13,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/head_to_show.h"
 #include "engine/loaded_model.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 #include "microscope/attention/alignment.h"
 #include "microscope/attention/head_statistics.h"
 #include "microscope/attention/text_words.h"
@@ -106,7 +106,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
 
 // A pair of texts and its pass.
 struct AttendedPair {
-  const PairModel& model;
+  const LoadedTranslator& model;
   bool is_translation;  // the target is the model's own
   RecordedPass pass;
   RecordedAttention attention{pass};
@@ -115,7 +115,7 @@ struct AttendedPair {
   std::vector<TextWord> source_words;
   std::vector<TextWord> target_words;
 
-  AttendedPair(const PairModel& loaded, PairTexts texts,
+  AttendedPair(const LoadedTranslator& loaded, PairTexts texts,
                std::shared_ptr<Interventions> editor = {});
   AttendedPair(const AttendedPair&) = delete;
   AttendedPair& operator=(const AttendedPair&) = delete;

@@ -148,7 +148,7 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
 }
 
 void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen) {
-  const RecordedPass unedited(*pair.model.model, pair.pass.texts(), nullptr,
+  const RecordedPass unedited(pair.model.model, pair.pass.texts(), nullptr,
                               {.keep = Keep::one_block});
   print_pair_texts(pair, screen);
   print("\n" + screen.ink.title("What changes") + screen.ink.quiet("  " + summary) + "\n\n");
@@ -172,7 +172,7 @@ void print_pair_changes(AttendedPair& pair, const std::string& summary, const Sc
   // Changed models may never write an end.
   const std::int64_t max_length = 2 * std::max(pair.pass.positions(), pair.pass.sources()) + 8;
   const auto translation = [&](Editor* editor) {
-    return pair.model.target_text(translate_greedily(*pair.model.model, pair.pass.texts().source,
+    return pair.model.target_text(translate_greedily(pair.model.model, pair.pass.texts().source,
                                                      {.max_length = max_length, .editor = editor})
                                       .tokens);
   };

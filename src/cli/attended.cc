@@ -93,11 +93,11 @@ std::string habit_text(const HeadHabitStrength& habit) {
   return fmt::format("{} {}", name, percent(habit.strength));
 }
 
-AttendedPair::AttendedPair(const PairModel& loaded, PairTexts texts,
+AttendedPair::AttendedPair(const LoadedTranslator& loaded, PairTexts texts,
                            std::shared_ptr<Interventions> editor)
     : model(loaded),
       is_translation(texts.is_translation),
-      pass(*loaded.model, std::move(texts.tokens), std::move(editor)),
+      pass(loaded.model, std::move(texts.tokens), std::move(editor)),
       source_bytes(model.token_bytes(PairSide::source, pass.texts().source)),
       target_bytes(model.token_bytes(PairSide::target, pass.texts().target)),
       source_words(model.words(PairSide::source, pass.texts().source)),

@@ -49,7 +49,8 @@ bool shows_utf8() {
 
 class BeamTreeDrawing {
  public:
-  BeamTreeDrawing(const PairModel& model, const SearchedBeams& searched, const Terminal& terminal)
+  BeamTreeDrawing(const LoadedTranslator& model, const SearchedBeams& searched,
+                  const Terminal& terminal)
       : model_(model),
         searched_(searched),
         nodes_(searched.tree.nodes),
@@ -223,7 +224,7 @@ class BeamTreeDrawing {
     return lines;
   }
 
-  const PairModel& model_;
+  const LoadedTranslator& model_;
   const SearchedBeams& searched_;
   const std::vector<BeamNode>& nodes_;
   Ink ink_;
@@ -237,7 +238,7 @@ class BeamTreeDrawing {
 
 }  // namespace
 
-std::string draw_beam_tree(const PairModel& model, const std::string& source,
+std::string draw_beam_tree(const LoadedTranslator& model, const std::string& source,
                            const SearchedBeams& searched, const Terminal& terminal) {
   return BeamTreeDrawing(model, searched, terminal).text(source);
 }

@@ -18,7 +18,7 @@
 #include "cli/pair_command.h"
 #include "cli/unread.h"
 #include "engine/head_to_show.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/pair_json.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
@@ -232,13 +232,13 @@ void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
                    return pattern_json(pair.attention.pattern(head.site, head.layer, head.head));
                  });
   if (options.interventions.any()) {
-    const RecordedPass unedited(*pair.model.model, tokens, nullptr, {.keep = Keep::one_block});
+    const RecordedPass unedited(pair.model.model, tokens, nullptr, {.keep = Keep::one_block});
     document["effect"] = pair_effects_json(pair.model, pair_effects(unedited, pair.pass));
   }
   print_json(document);
 }
 
-void attend_pair(const PairModel& model, const AttendOptions& options) {
+void attend_pair(const LoadedTranslator& model, const AttendOptions& options) {
   check_choice(options, model.architecture());
   PairTexts texts = read_pair(options.text, options.pair, model);
   const std::shared_ptr<Interventions> editor =
@@ -265,8 +265,8 @@ void attend_pair(const PairModel& model, const AttendOptions& options) {
 }
 
 void attend(const AttendOptions& options) {
-  if (is_pair_model(options.model)) {
-    return attend_pair(load_pair_model(options.model), options);
+  if (is_translator(options.model)) {
+    return attend_pair(load_translator(options.model, {}, TokenizerNeed::optional), options);
   }
   require_no_pair_options(options.pair, options.model);
   if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
@@ -330,7 +330,7 @@ void add_attend_command(Command app) {
   add_json_option(*command, options->json);
   command->callback([options, command] {
     if (options->pair.any() || !options->kind.empty() || options->interventions.name_two_texts()) {
-      choose_pair_model(*command, options->model);
+      choose_translator(*command, options->model);
     }
     attend(*options);
   });

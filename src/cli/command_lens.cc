@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/pair_command.h"
 #include "cli/terminal/text.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/pair_json.h"
 #include "engine/views/nearest_words_json.h"
 #include "engine/views/token_json.h"
@@ -151,12 +151,12 @@ void show_lens_of_pair(const LensCommandOptions& options) {
     fail_usage("--attribute, --residual and --nearest are of one stack: a translator has the lens");
   }
   if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
-  const PairModel model = load_pair_model(options.model);
+  const LoadedTranslator model = load_translator(options.model, {}, TokenizerNeed::optional);
   PairTexts texts = read_pair(options.text, options.pair, model);
   const bool is_translation = texts.is_translation;
   const std::shared_ptr<Interventions> editor =
       make_interventions(options.interventions, model, texts.tokens);
-  const RecordedPass pass(*model.model, std::move(texts.tokens), editor);
+  const RecordedPass pass(model.model, std::move(texts.tokens), editor);
   const Texts& tokens = pass.texts();
   const auto bytes_of = [&](std::int32_t token) {
     return model.token_bytes(PairSide::target, std::span(&token, 1)).front();
@@ -258,7 +258,7 @@ void show_nearest(const LensCommandOptions& options, const Reading& reading) {
 
 void lens(const LensCommandOptions& options) {
   check_options(options);
-  if (is_pair_model(options.model)) return show_lens_of_pair(options);
+  if (is_translator(options.model)) return show_lens_of_pair(options);
   require_no_pair_options(options.pair, options.model);
   const LoadedModel model = load_model_as(options.model, options.dtype);
   Reading reading{{.model = model,
@@ -347,7 +347,7 @@ void add_lens_command(Command app) {
   command->callback([command, options] {
     check_view(*command, *options);
     if (options->nearest && command->count("--top") == 0) options->top = near_words;
-    if (options->pair.any()) choose_pair_model(*command, options->model);
+    if (options->pair.any()) choose_translator(*command, options->model);
     lens(*options);
   });
 }

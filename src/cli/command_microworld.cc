@@ -19,7 +19,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
 #include "microscope/traces/point_names.h"
@@ -327,7 +327,7 @@ void check_on_pairs(const CheckOptions& options) {
     fail_usage(
         "--causal, --evidence, --subjects and --probes are of stories; --pairs cuts edges as well");
   }
-  check_pair_model({.model = options.model,
+  check_translator({.model = options.model,
                     .pairs = options.check.stories,
                     .cut_pairs = options.cut_pairs,
                     .seed = options.check.seed,
@@ -401,7 +401,7 @@ void add_check_command(Command parent) {
       ->check(at_least(0));
   add_json_option(*command, options->json);
   command->callback([options, command] {
-    if (options->pairs) choose_pair_model(*command, options->model);
+    if (options->pairs) choose_translator(*command, options->model);
     check_model(*options);
   });
 }
@@ -415,8 +415,9 @@ struct ExampleOptions {
 void measure_claims(const ExampleOptions& options) {
   const Json claims = parse_json(read_text_file(options.claims), options.claims);
   const OrderedJson examples =
-      is_pair_model(options.model)
-          ? measure_pair_examples(load_pair_model(options.model), claims, interrupt_flag())
+      is_translator(options.model)
+          ? measure_pair_examples(load_translator(options.model, {}, TokenizerNeed::optional),
+                                  claims, interrupt_flag())
           : measure_examples(load_model(options.model), claims, interrupt_flag());
   if (options.out.empty()) return print_json(examples);
   AtomicFile file(options.out);

@@ -24,7 +24,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/pair_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/intervene/intervention_text.h"
@@ -202,7 +202,8 @@ PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model
 }
 
 // What both sources begin their translations with, where no target is given.
-void set_targets(PatchRequest& request, const PatchOptions& options, const PairModel& model) {
+void set_targets(PatchRequest& request, const PatchOptions& options,
+                 const LoadedTranslator& model) {
   if (options.pair.any()) {
     request.clean = read_target(options.pair, model);
     request.corrupted =
@@ -225,13 +226,14 @@ void set_targets(PatchRequest& request, const PatchOptions& options, const PairM
 }
 
 // The likeliest token after a target.
-std::int32_t next_token(const PairModel& model, Texts texts) {
-  const RecordedPass pass(*model.model, std::move(texts), {}, {.keep = Keep::one_block});
+std::int32_t next_token(const LoadedTranslator& model, Texts texts) {
+  const RecordedPass pass(model.model, std::move(texts), {}, {.keep = Keep::one_block});
   const std::vector<double> next = pass.next_probabilities(pass.positions() - 1);
   return static_cast<std::int32_t>(std::ranges::max_element(next) - next.begin());
 }
 
-void set_answers(PatchRequest& request, const PatchOptions& options, const PairModel& model) {
+void set_answers(PatchRequest& request, const PatchOptions& options,
+                 const LoadedTranslator& model) {
   if (request.metric.kind == PatchMetric::Kind::kl) return;
   request.metric.answer = options.answer.empty() ? next_token(model, clean_texts(request))
                                                  : single_token(model, options.answer, "--answer");
@@ -244,7 +246,7 @@ void set_answers(PatchRequest& request, const PatchOptions& options, const PairM
   }
 }
 
-PatchedTexts patched_texts(const PatchOptions& options, const PairModel& model) {
+PatchedTexts patched_texts(const PatchOptions& options, const LoadedTranslator& model) {
   const auto encode = [&](const std::string& text) { return model.encode_source(text); };
   const Architecture& architecture = model.architecture();
   PatchRequest request = common_request(options);
@@ -464,10 +466,10 @@ void run_patch(const PatchOptions& options, const Transformer& model, PatchedTex
 
 void patch(const PatchOptions& options) {
   check_out(options.out);
-  if (is_pair_model(options.model)) {
+  if (is_translator(options.model)) {
     if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
-    const PairModel model = load_pair_model(options.model);
-    return run_patch(options, *model.model, patched_texts(options, model));
+    const LoadedTranslator model = load_translator(options.model, {}, TokenizerNeed::optional);
+    return run_patch(options, model.model, patched_texts(options, model));
   }
   require_no_pair_options(options.pair, options.model);
   if (options.corrupted_target || !options.kind.empty()) {
@@ -535,7 +537,7 @@ void add_patch_command(Command app) {
       "Grids: {}. Finished cells are saved in FILE.cells: repeat an interrupted call to resume it.",
       fmt::join(patch_grid_names(), ", ")));
   command->callback([command, options] {
-    if (options->pair.any()) choose_pair_model(*command, options->model);
+    if (options->pair.any()) choose_translator(*command, options->model);
     patch(*options);
   });
 }

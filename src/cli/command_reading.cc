@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/views/reading_json.h"
 #include "tokenizer/reading.h"
 
@@ -98,7 +98,7 @@ void read(const ReadingOptions& options) {
     fail_usage("--target, --title and --out write what a model has read: they need --data FILE");
   }
   std::optional<UnreadWords> unread;
-  if (is_pair_model(options.model)) {
+  if (is_translator(options.model)) {
     const LoadedTranslator translator = load_translator(options.model, {}, TokenizerNeed::optional);
     if (options.text) unread = unread_in(translator, *options.text);
     return show(translator.name, translator.reading, unread, UnreadFor::translation, options.json);

@@ -18,7 +18,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "engine/generations.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/pair_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/files/array_files.h"
@@ -172,14 +172,14 @@ void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& reques
         "--new-tokens is not for translators: without --target, the target is the model's own "
         "translation");
   }
-  const PairModel model = load_pair_model(options.model);
+  const LoadedTranslator model = load_translator(options.model, {}, TokenizerNeed::optional);
   const GradientTarget target =
       gradient_target(options, request, [&](const std::string& text, const std::string& option) {
         return single_token(model, text, option);
       });
   const Texts tokens = read_pair(options.text, options.pair, model).tokens;
   const auto editor = make_interventions(options.interventions, model, tokens);
-  const Trace trace = trace_texts(*model.model, tokens, request, target, editor.get());
+  const Trace trace = trace_texts(model.model, tokens, request, target, editor.get());
   if (!options.out.empty()) {
     write_trace(options, model.name, trace,
                 {{"source_tokens", tokens.source}, {"target_tokens", tokens.target}});
@@ -199,7 +199,7 @@ void trace_text(const TraceOptions& options) {
                              .positions = parse_indices(options.positions),
                              .source_positions = parse_indices(options.source_positions),
                              .budget = parse_bytes(options.budget)};
-  if (is_pair_model(options.model)) return trace_pair_of_texts(options, request);
+  if (is_translator(options.model)) return trace_pair_of_texts(options, request);
   require_no_pair_options(options.pair, options.model);
   if (!options.source_positions.empty()) fail_usage("--source-positions needs a translator");
   const LoadedModel model = load_model_as(options.model, options.dtype);
@@ -270,7 +270,7 @@ void add_trace_command(Command app) {
   command->callback([options, command] {
     if (options->pair.any() || !options->source_positions.empty() ||
         options->interventions.name_two_texts()) {
-      choose_pair_model(*command, options->model);
+      choose_translator(*command, options->model);
     }
     trace_text(*options);
   });

@@ -20,7 +20,6 @@
 #include "cli/terminal/text.h"
 #include "cli/unread.h"
 #include "engine/embedded_files.h"
-#include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
 #include "engine/searched_beams.h"
@@ -211,14 +210,13 @@ std::string translated_text(const LoadedTranslator& translator, const SourceLine
 std::string tree_text(const LoadedTranslator& translator, const SourceLines& sources,
                       const TranslateCallOptions& options) {
   const std::string& source = sources.lines.front();
-  const PairModel model = pair_model_of(translator);
   BeamOptions search = options.search;
   search.cache_type = translator.cache_type;
   search.stop = interrupt_flag();
   const SearchedBeams searched =
-      search_beams(model, translator.encode(source, "the text"), std::move(search));
+      search_beams(translator, translator.encode(source, "the text"), std::move(search));
   if (!options.json) {
-    return draw_beam_tree(model, source, searched,
+    return draw_beam_tree(translator, source, searched,
                           options.out.empty() ? standard_output() : Terminal{});
   }
   OrderedJson document{
@@ -226,7 +224,7 @@ std::string tree_text(const LoadedTranslator& translator, const SourceLines& sou
       {"source", source},
       {"read", read_json(translator.reading)},
       {"unread", unread_json(unread_in(translator, source), UnreadFor::translation)}};
-  document.update(searched_beams_json(model, searched));
+  document.update(searched_beams_json(translator, searched));
   return json_text(document) + "\n";
 }
 
@@ -256,7 +254,7 @@ void translate(TranslateCallOptions options) {
   const SourceLines sources = read_sources(options);
   if (options.tree) require_one_sentence(options, sources);
   const LoadedTranslator translator = load_translator(options.model, load);
-  const auto editor = make_interventions(options.interventions, pair_model_of(translator), {});
+  const auto editor = make_interventions(options.interventions, translator, {});
   search.editor = editor.get();
   if (!options.json) tell_of_unread(translator, fmt::format("{}", fmt::join(sources.lines, "\n")));
   const std::string text = options.tree ? tree_text(translator, sources, options)

@@ -151,7 +151,7 @@ class EditList {
 };
 
 // "SOURCE ||| TARGET", or a source alone with its translation.
-Texts read_texts(const PairModel& model, const std::string& text) {
+Texts read_texts(const LoadedTranslator& model, const std::string& text) {
   constexpr std::string_view between = "|||";
   const std::size_t at = text.find(between);
   std::vector<std::int32_t> source = model.encode_source(text.substr(0, at));
@@ -270,7 +270,8 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
 }
 
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
-                                                  const PairModel& model, const Texts& texts) {
+                                                  const LoadedTranslator& model,
+                                                  const Texts& texts) {
   const auto read = [&](const std::string& text) { return read_texts(model, text); };
   const Architecture& architecture = model.architecture();
   const TextLengths all{architecture.encoder().context, architecture.decoder().context};
@@ -283,7 +284,7 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
           .make();
   if (edits.empty()) return nullptr;
   return std::make_unique<Interventions>(architecture,
-                                         resolve_edits(*model.model, edits, words_of(model)));
+                                         resolve_edits(model.model, edits, words_of(model)));
 }
 
 }  // namespace heed::cli

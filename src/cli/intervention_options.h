@@ -10,7 +10,7 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 #include "heed/intervention.h"
 #include "microscope/intervene/intervention.h"
 
@@ -72,6 +72,7 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
 // In passes over a source and a target; where there is no target yet, as in translation, every
 // position of the contexts may be changed, and other texts must be given.
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
-                                                  const PairModel& model, const Texts& texts);
+                                                  const LoadedTranslator& model,
+                                                  const Texts& texts);
 
 }  // namespace heed::cli

@@ -173,7 +173,7 @@ void write_pairs(const PairWriting& options) {
       {{"seed", options.seed}, {"summary", summary_json(summary)}, {"pairs", std::move(pairs)}});
 }
 
-void check_pair_model(const PairChecking& options) {
+void check_translator(const PairChecking& options) {
   const LoadedTranslator translator = load_translator(options.model);
   ProgressLine line;
   const PairCheck check = check_pairs(translator.model, translator.tokenizers,

@@ -27,6 +27,6 @@ struct PairChecking {
   bool json = false;
 };
 
-void check_pair_model(const PairChecking& options);
+void check_translator(const PairChecking& options);
 
 }  // namespace heed::cli

@@ -138,7 +138,7 @@ std::int32_t single_token(const LoadedModel& model, const std::string& text,
       [&](const std::vector<std::int32_t>& ids) { return model.token_bytes(ids); });
 }
 
-std::int32_t single_token(const PairModel& model, const std::string& text,
+std::int32_t single_token(const LoadedTranslator& model, const std::string& text,
                           const std::string& option) {
   return one_token(
       text, option, model.architecture().decoder().vocabulary_size,

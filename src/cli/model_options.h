@@ -8,7 +8,7 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 #include "heed/sampling.h"
 
 namespace heed::cli {
@@ -60,7 +60,7 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text);
 std::int32_t single_token(const LoadedModel& model, const std::string& text,
                           const std::string& option);
 // The same of the target of a translator.
-std::int32_t single_token(const PairModel& model, const std::string& text,
+std::int32_t single_token(const LoadedTranslator& model, const std::string& text,
                           const std::string& option);
 
 // All of standard input. Throws Error{invalid_argument} with `wanted` where that is a terminal.

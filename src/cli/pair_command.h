@@ -10,7 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 
 namespace heed::cli {
 
@@ -26,16 +26,17 @@ struct PairOptions {
 void add_target_options(Command command, PairOptions& options,
                         const std::string& default_target = "the model's greedy translation");
 // Without --model, what only a translator can do is done by the one that heed carries.
-void choose_pair_model(Command command, std::string& model);
+void choose_translator(Command command, std::string& model);
 
 // Throws Error{invalid_argument} where an option of pairs is given for a model of one stack.
 void require_no_pair_options(const PairOptions& options, const std::string& model);
 
 // What the decoder reads, of one of the two options. Throws Error{invalid_argument} for both.
-std::vector<std::int32_t> read_target(const PairOptions& options, const PairModel& model);
+std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedTranslator& model);
 
 // The source of `text` and the target, which is the model's own translation where none is given.
 // Throws Error{invalid_argument} for texts that do not fit the model.
-PairTexts read_pair(const TextOptions& text, const PairOptions& options, const PairModel& model);
+PairTexts read_pair(const TextOptions& text, const PairOptions& options,
+                    const LoadedTranslator& model);
 
 }  // namespace heed::cli

@@ -21,7 +21,7 @@ void add_target_options(Command command, PairOptions& options, const std::string
       ->type_name("ID,…");
 }
 
-void choose_pair_model(Command command, std::string& model) {
+void choose_translator(Command command, std::string& model) {
   if (command.count("--model") == 0) model = embedded_translator_name;
 }
 
@@ -31,7 +31,7 @@ void require_no_pair_options(const PairOptions& options, const std::string& mode
       fmt::format("'{}' has one stack: --target and --target-tokens need a translator", model));
 }
 
-std::vector<std::int32_t> read_target(const PairOptions& options, const PairModel& model) {
+std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedTranslator& model) {
   if (options.target && !options.target_tokens.empty()) {
     fail_usage("give one of --target and --target-tokens, not both");
   }
@@ -39,7 +39,8 @@ std::vector<std::int32_t> read_target(const PairOptions& options, const PairMode
                         : parse_token_ids(options.target_tokens);
 }
 
-PairTexts read_pair(const TextOptions& text, const PairOptions& options, const PairModel& model) {
+PairTexts read_pair(const TextOptions& text, const PairOptions& options,
+                    const LoadedTranslator& model) {
   const bool has_ids = !text.tokens.empty() && !text.text && text.file.empty();
   std::vector<std::int32_t> source =
       has_ids ? parse_token_ids(text.tokens) : model.encode_source(read_text(text));

@@ -17,7 +17,7 @@ void tell_of_unread(const LoadedModel& model, std::span<const std::int32_t> toke
   tell(unread_note(unread_in(model, tokens)));
 }
 
-void tell_of_unread(const PairModel& model, const Texts& texts) {
+void tell_of_unread(const LoadedTranslator& model, const Texts& texts) {
   tell(unread_note(unread_in(model, PairSide::source, texts.source), UnreadFor::translation));
   tell(unread_note(unread_in(model, PairSide::target, texts.target)));
 }

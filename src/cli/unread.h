@@ -8,14 +8,13 @@
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
-#include "engine/pair_model.h"
 
 namespace heed::cli {
 
 // A note on standard error; nothing where the model has read every word, or where that is not
 // known.
 void tell_of_unread(const LoadedModel& model, std::span<const std::int32_t> tokens);
-void tell_of_unread(const PairModel& model, const Texts& texts);
+void tell_of_unread(const LoadedTranslator& model, const Texts& texts);
 void tell_of_unread(const LoadedTranslator& translator, std::string_view sources);
 
 // The members "read" and "unread" of a text's document.

@@ -2,6 +2,7 @@
 #include "engine/activations.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -21,6 +22,12 @@ SharedView dense_view(const Array& array) {
     view.strides[i - 1] = view.strides[i] * view.shape[i];
   }
   return view;
+}
+
+std::vector<std::int64_t> lengths_of(const Sequences& sequences) {
+  std::vector<std::int64_t> lengths;
+  for (const Sequence each : sequences) lengths.push_back(each.length());
+  return lengths;
 }
 
 // Points that only some readers want, and that take the memory of all heads' streams.
@@ -49,11 +56,19 @@ bool Activations::Parts::has(std::string_view name) const {
 }
 
 std::int64_t Activations::Parts::queries(const Point& point) const {
-  return has_source_rows(point) ? std::ssize(source) : positions;
+  return has_source_rows(point) ? sources : positions;
 }
 
 std::int64_t Activations::Parts::keys(const Point& plane) const {
-  return has_source_rows(plane) || is_cross_point(plane.kind) ? std::ssize(source) : positions;
+  return has_source_rows(plane) || is_cross_point(plane.kind) ? sources : positions;
+}
+
+const Sequences& Activations::Parts::rows_of(const Point& point) const {
+  return has_source_rows(point) ? source_rows : rows;
+}
+
+const Sequences& Activations::Parts::keys_of(const Point& plane) const {
+  return has_source_rows(plane) || is_cross_point(plane.kind) ? source_rows : rows;
 }
 
 Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const {
@@ -63,11 +78,12 @@ Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const
     indices.resize(static_cast<std::size_t>(count));
     std::iota(indices.begin(), indices.end(), 0);
   };
+  const std::int64_t sequences = this->rows.count();
   all(wanted.sequences, sequences);
   all(wanted.heads, heads);
-  const std::int64_t rows = wanted.query_end - wanted.query_begin;
+  const std::int64_t height = wanted.query_end - wanted.query_begin;
   const std::int64_t columns = wanted.key_end - wanted.key_begin;
-  require(0 <= wanted.query_begin && rows >= 0 && wanted.query_end <= queries(point) &&
+  require(0 <= wanted.query_begin && height >= 0 && wanted.query_end <= queries(point) &&
               0 <= wanted.key_begin && columns >= 0 && wanted.key_end <= keys(point),
           ErrorCode::invalid_argument,
           "queries [{}, {}) and keys [{}, {}) are not within {} and {} positions",
@@ -82,21 +98,20 @@ Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const
             "head {} does not exist: the model has heads 0 to {}", head, heads - 1);
   }
   Tensor<float> planes(
-      Shape{std::ssize(wanted.sequences), std::ssize(wanted.heads), rows, columns});
+      Shape{std::ssize(wanted.sequences), std::ssize(wanted.heads), height, columns});
   if (planes.shape().size() == 0) return make_array(std::move(planes));
   for (std::size_t b = 0; b < wanted.sequences.size(); ++b) {
     for (std::size_t h = 0; h < wanted.heads.size(); ++h) {
       const View<float> out =
           planes.view()[static_cast<std::int64_t>(b)][static_cast<std::int64_t>(h)];
       if (pass) {
-        pass->attention_tile(point,
-                             {.batch = wanted.sequences[b],
-                              .head = wanted.heads[h],
-                              .query_begin = wanted.query_begin,
-                              .query_end = wanted.query_end,
-                              .key_begin = wanted.key_begin,
-                              .key_end = wanted.key_end},
-                             out);
+        const kernels::AttentionTile tile{.batch = wanted.sequences[b],
+                                          .head = wanted.heads[h],
+                                          .query_begin = wanted.query_begin,
+                                          .query_end = wanted.query_end,
+                                          .key_begin = wanted.key_begin,
+                                          .key_end = wanted.key_end};
+        copy_tile(point, tile, out);
         continue;
       }
       const Tensor<float> plane =
@@ -115,6 +130,26 @@ Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const
   return make_array(std::move(planes));
 }
 
+// A tile within the text that it is of; what lies after its end is no attention.
+void Activations::Parts::copy_tile(const Point& point, const kernels::AttentionTile& tile,
+                                   View<float> out) const {
+  kernels::AttentionTile own = tile;
+  own.query_end = std::min(tile.query_end, rows_of(point)[tile.batch].length());
+  own.key_end = std::min(tile.key_end, keys_of(point)[tile.batch].length());
+  if (own.query_end == tile.query_end && own.key_end == tile.key_end) {
+    return pass->attention_tile(point, tile, out);
+  }
+  std::ranges::fill(out.span(),
+                    is_scores_point(point.kind) ? -std::numeric_limits<float>::infinity() : 0.0F);
+  const std::int64_t height = own.query_end - own.query_begin, width = own.key_end - own.key_begin;
+  if (height <= 0 || width <= 0) return;
+  Tensor<float> inside(Shape{height, width});
+  pass->attention_tile(point, own, inside);
+  for (std::int64_t row = 0; row < height; ++row) {
+    std::ranges::copy(inside.view()[row].span(), out[row].data());
+  }
+}
+
 const Transformer& activations_model(const Activations& found) {
   const Transformer* const gpt = ActivationsAccess::parts(found).gpt;
   require(gpt != nullptr, ErrorCode::unsupported,
@@ -122,12 +157,25 @@ const Transformer& activations_model(const Activations& found) {
   return *gpt;
 }
 
+// (B, T, …)
+Tensor<float> Activations::Parts::values(const Point& point) const {
+  if (!rows.is_ragged()) return pass->computed(point);
+  const View<float> stored = pass->stored(point);
+  if (stored.present()) return padded(rows_of(point), stored);
+  return padded(rows_of(point), pass->computed(point));
+}
+
 Activations::Activations(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Activations::Activations(Activations&&) noexcept = default;
 Activations& Activations::operator=(Activations&&) noexcept = default;
 Activations::~Activations() = default;
 
-std::int64_t Activations::sequences() const { return parts_->sequences; }
+std::int64_t Activations::sequences() const { return parts_->rows.count(); }
+std::vector<std::int64_t> Activations::lengths() const { return lengths_of(parts_->rows); }
+std::vector<std::int64_t> Activations::source_lengths() const {
+  if (!parts_->architecture.is_encoder_decoder()) return {};
+  return lengths_of(parts_->source_rows);
+}
 std::int64_t Activations::positions() const { return parts_->positions; }
 const std::vector<std::int32_t>& Activations::tokens() const { return parts_->tokens; }
 const std::vector<std::int32_t>& Activations::source_tokens() const { return parts_->source; }
@@ -158,7 +206,7 @@ std::vector<std::int64_t> Activations::shape(std::string_view name) const {
   }
   const Point point = parts_->point(name);
   const PointShape shape = point_shape(parts_->architecture.of(point.site), point.kind);
-  const std::int64_t b = parts_->sequences, t = parts_->queries(point);
+  const std::int64_t b = parts_->rows.count(), t = parts_->queries(point);
   if (shape.is_plane) return {b, shape.heads, t, parts_->keys(point)};
   if (shape.has_heads) return {b, t, shape.heads, shape.width};
   return {b, t, shape.width};
@@ -174,7 +222,7 @@ SharedView Activations::at(std::string_view name) const {
       return dense_view(parts_->logits);
     }
     const View<float> stored = parts_->pass->stored(point);
-    if (stored.present()) {
+    if (stored.present() && !parts_->rows.is_ragged()) {
       return {.data = stored.data(),
               .shape = {stored.shape().begin(), stored.shape().end()},
               .strides = {stored.strides().begin(), stored.strides().begin() + stored.rank()},
@@ -187,7 +235,7 @@ SharedView Activations::at(std::string_view name) const {
   if (const auto owner = known.lock()) return dense_view(Array(extents, owner));
   const Array values = is_plane(point.kind)
                            ? parts_->tiles(point, {.query_end = extents[2], .key_end = extents[3]})
-                           : make_array(parts_->pass->computed(point));
+                           : make_array(parts_->values(point));
   known = values.owner();
   return dense_view(values);
 }

@@ -18,9 +18,10 @@ struct Activations::Parts {
   Architecture architecture;
   const Transformer* gpt = nullptr;  // null: of an encoder-decoder
   std::vector<std::int32_t> tokens;  // (B, T), of the decoder where there are two stacks
-  std::vector<std::int32_t> source;  // (1, M), of the encoder
-  std::int64_t sequences = 1;
-  std::int64_t positions = 1;
+  std::vector<std::int32_t> source;  // (B, M), of the encoder
+  Sequences rows, source_rows;       // of the pass
+  std::int64_t positions = 1;        // T and M of the longest
+  std::int64_t sources = 0;
   std::vector<std::string> names;
   std::optional<RecordedPass> pass;
   std::map<std::string, Array, std::less<>> kept;
@@ -30,11 +31,16 @@ struct Activations::Parts {
   mutable std::mutex mutex;
   mutable std::map<std::string, std::weak_ptr<float[]>, std::less<>> computed;
 
+  void read(const RecordedPass& recorded);   // what it read
   Point point(std::string_view name) const;  // throws Error{not_found} for one that is not there
   bool has(std::string_view name) const;
   std::int64_t queries(const Point& point) const;
   std::int64_t keys(const Point& plane) const;
+  const Sequences& rows_of(const Point& point) const;  // of queries
+  const Sequences& keys_of(const Point& plane) const;
   Array tiles(const Point& plane, AttentionTiles wanted) const;
+  void copy_tile(const Point& point, const kernels::AttentionTile& tile, View<float> out) const;
+  Tensor<float> values(const Point& point) const;
 };
 
 struct ActivationsAccess {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "engine/facade.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/views/token_json.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
@@ -112,7 +112,7 @@ WordsOf words_of(const LoadedModel& model) {
   };
 }
 
-WordsOf words_of(const PairModel& model) {
+WordsOf words_of(const LoadedTranslator& model) {
   return [&model](PairSide side, std::span<const std::int32_t> tokens) {
     return model.words(side, tokens);
   };
@@ -130,11 +130,10 @@ EditedModel::EditedModel(const Model& model, const std::vector<Edit>& edits)
 EditedTranslator::EditedTranslator(const Translator& translator, const std::vector<Edit>& edits)
     : Translator([&] {
         const LoadedTranslator& loaded = TranslatorAccess::loaded(translator);
-        const PairModel named = pair_model_of(loaded);
         return TranslatorAccess::with_editor(
             translator,
             std::make_shared<Interventions>(loaded.model.architecture(),
-                                            resolve_edits(loaded.model, edits, words_of(named))));
+                                            resolve_edits(loaded.model, edits, words_of(loaded))));
       }()) {}
 
 }  // namespace heed

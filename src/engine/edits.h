@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 #include "heed/intervention.h"
 #include "microscope/intervene/intervention_text.h"
 
@@ -17,6 +17,6 @@ std::vector<Intervention> resolve_edits(const Transformer& model, const std::vec
 
 // Words as edits count them. Borrow the model.
 WordsOf words_of(const LoadedModel& model);
-WordsOf words_of(const PairModel& model);
+WordsOf words_of(const LoadedTranslator& model);
 
 }  // namespace heed

@@ -32,27 +32,71 @@ std::shared_ptr<HookEditor> standing_hooks(const Transformer& model,
   auto editor = std::make_shared<HookEditor>(model.architecture(), hooks);
   editor->note_changes();
   editor->remember_planes();
+  editor->call_by_text();
   return editor;
 }
 
-// What a pass reads: sequences of one length, or a source and a target.
+// Of each sequence of a batch.
+std::vector<std::int64_t> lengths_of(const TokenBatch& batch) {
+  const std::int64_t tokens = std::ssize(batch.tokens), count = batch.sequences;
+  if (batch.lengths.empty()) {
+    require(count >= 1 && (tokens == 0 || tokens % count == 0), ErrorCode::invalid_argument,
+            "{} tokens are not {} sequences of one length", tokens, count);
+    return std::vector<std::int64_t>(static_cast<std::size_t>(count), tokens / count);
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t length : batch.lengths) {
+    require(length >= 1 && length <= tokens - sum, ErrorCode::invalid_argument,
+            "{} tokens are not sequences of the lengths {}", tokens,
+            fmt::join(batch.lengths, ", "));
+    sum += length;
+  }
+  require(sum == tokens && std::ssize(batch.lengths) == count, ErrorCode::invalid_argument,
+          "{} tokens are not {} sequences of the lengths {}", tokens, count,
+          fmt::join(batch.lengths, ", "));
+  return {batch.lengths.begin(), batch.lengths.end()};
+}
+
+// What a pass reads: texts, or sources and targets.
 struct RunInput {
-  Texts texts;
-  std::int64_t sequences = 1;
+  std::vector<Texts> texts{};
   std::vector<std::int32_t> token_types{};
 
   explicit RunInput(const TokenBatch& batch)
-      : texts{.source = {}, .target = {batch.tokens.begin(), batch.tokens.end()}},
-        sequences(batch.sequences),
-        token_types(batch.token_types.begin(), batch.token_types.end()) {}
+      : token_types(batch.token_types.begin(), batch.token_types.end()) {
+    auto next = batch.tokens.begin();
+    for (const std::int64_t length : lengths_of(batch)) {
+      texts.push_back({.source = {}, .target = {next, next + length}});
+      next += length;
+    }
+  }
+  explicit RunInput(std::span<const SourceAndTarget> pairs) {
+    for (const SourceAndTarget& pair : pairs) {
+      texts.push_back({.source = {pair.source.begin(), pair.source.end()},
+                       .target = {pair.target.begin(), pair.target.end()}});
+    }
+  }
   explicit RunInput(const SourceAndTarget& pair)
-      : texts{.source = {pair.source.begin(), pair.source.end()},
-              .target = {pair.target.begin(), pair.target.end()}} {}
+      : RunInput(std::span<const SourceAndTarget>(&pair, 1)) {}
 
   RecordOptions options(Keep keep, Probe* observer) const {
-    return {.keep = keep, .sequences = sequences, .token_types = token_types, .observer = observer};
+    return {.keep = keep, .token_types = token_types, .observer = observer};
   }
 };
+
+// Tokens (B, T) of rows.
+std::vector<std::int32_t> padded_tokens(const Sequences& sequences,
+                                        std::span<const std::int32_t> rows) {
+  constexpr std::int32_t no_token = -1;
+  const std::int64_t positions = sequences.positions_end();
+  std::vector<std::int32_t> all(static_cast<std::size_t>(sequences.count() * positions), no_token);
+  auto to = all.begin();
+  for (const Sequence each : sequences) {
+    std::copy_n(rows.begin() + each.row_begin, each.length(), to);
+    to += positions;
+  }
+  return all;
+}
 
 // A pass with the hooks of `options`, and backward from the target where gradients are wanted.
 class HookedRun {
@@ -65,13 +109,12 @@ class HookedRun {
 
   void keep(RequestedPoints requested) {
     keeps_gradients_ = !requested.gradients.empty();
-    const std::int64_t tokens = std::ssize(input_.texts.target);
     keeper_.emplace(model_.architecture(),
                     PointKeeper::Request{.points = std::move(requested.points),
                                          .gradients = std::move(requested.gradients),
-                                         .batch = input_.sequences,
-                                         .positions = tokens / input_.sequences,
-                                         .sources = std::ssize(input_.texts.source),
+                                         .batch = std::ssize(input_.texts),
+                                         .positions = std::ssize(input_.texts.front().target),
+                                         .sources = std::ssize(input_.texts.front().source),
                                          .model_editor = model_.editor()},
                     editor());
   }
@@ -79,8 +122,7 @@ class HookedRun {
 
   const RecordedPass& run() {
     const bool backward = keeps_gradients_ || editor_.has_gradient_hooks();
-    require(!backward || input_.sequences == 1, ErrorCode::invalid_argument,
-            "gradients are those of one sequence, not of a batch of {}", input_.sequences);
+    editor_.call_by_text();
     if (backward) editor_.note_changes();
     HookProbe probe(editor(), options_.poll, keeper_ ? &*keeper_ : nullptr);
     const bool observed = keeper_ || options_.poll || editor() != nullptr;
@@ -106,14 +148,25 @@ class HookedRun {
   std::optional<RecordedPass> pass_;
 };
 
-// Of the tokens `next` (B·T) of a pass, in nats.
+// Of the tokens `next` (N) of a pass, in nats.
 Tensor<float> losses_of(const RecordedPass& pass, const std::vector<std::int32_t>& next) {
   const StackSpecification& stack = pass.architecture().decoder();
   Tensor<float> losses(Shape{std::ssize(next)});
   VocabularyLoss loss(stack.vocabulary_size);
   loss.forward(pass.final_rows(), pass.model().stack().parameters.unembedding,
-               {next.data(), losses.shape()}, losses, pass.positions());
+               {next.data(), losses.shape()}, losses, pass.arithmetic_length());
   return losses;
+}
+
+// (B, T) of the losses of rows, without the last `unknown` of each sequence; zeros after its end.
+Array losses_by_text(const RecordedPass& pass, const Tensor<float>& rows, std::int64_t unknown) {
+  Tensor<float> losses(Shape{pass.sequences().count(), pass.positions() - unknown});
+  losses.fill(0.0F);
+  std::int64_t text = 0;
+  for (const Sequence each : pass.sequences()) {
+    std::copy_n(&rows[each.row_begin], each.length() - unknown, losses.view()[text++].data());
+  }
+  return make_array(std::move(losses));
 }
 
 Activations recorded(const Transformer& model, RunInput input, const RecordRequest& request,
@@ -121,9 +174,6 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
   auto parts = std::make_shared<ActivationsAccess::Parts>();
   parts->architecture = model.architecture();
   if (!model.architecture().is_encoder_decoder()) parts->gpt = &model;
-  parts->tokens = input.texts.target;
-  parts->source = input.texts.source;
-  parts->sequences = input.sequences;
   RequestedPoints requested(request, parts->architecture);
   parts->names = std::move(requested.names);
   const bool plain =
@@ -132,14 +182,14 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
     HookProbe probe(nullptr, options.poll);
     parts->pass.emplace(model, input.texts, nullptr,
                         input.options(Keep::points, options.poll ? &probe : nullptr));
-    parts->positions = parts->pass->positions();
+    parts->read(*parts->pass);
     if (request.logits) parts->logits = make_array(parts->pass->logits());
     return ActivationsAccess::make(std::move(parts));
   }
   HookedRun run(model, std::move(input), options);
   run.keep(std::move(requested));
   const RecordedPass& pass = run.run();
-  parts->positions = pass.positions();
+  parts->read(pass);
   for (auto& [name, values] : run.keeper().take()) parts->kept.emplace(name, std::move(values));
   parts->attention = run.keeper().take_attention();
   if (request.logits) parts->logits = make_array(pass.logits());
@@ -154,45 +204,65 @@ std::vector<std::string> names_of(const std::vector<Point>& points) {
 
 }  // namespace
 
+void Activations::Parts::read(const RecordedPass& recorded) {
+  rows = recorded.sequences();
+  positions = recorded.positions();
+  tokens = padded_tokens(rows, recorded.texts().target);
+  if (!architecture.is_encoder_decoder()) return;
+  source_rows = recorded.sequences(StackSite::encoder);
+  sources = recorded.sources();
+  source = padded_tokens(source_rows, recorded.texts().source);
+}
+
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options) {
   HookedRun run(transformer_behind(model), RunInput(batch), options);
   return make_array(run.run().logits());
 }
 
 Array run(const Translator& translator, const SourceAndTarget& pair, const RunOptions& options) {
-  HookedRun run(loaded(translator).model, RunInput(pair), options);
+  return run(translator, std::span<const SourceAndTarget>(&pair, 1), options);
+}
+
+Array run(const Translator& translator, std::span<const SourceAndTarget> pairs,
+          const RunOptions& options) {
+  HookedRun run(loaded(translator).model, RunInput(pairs), options);
   return make_array(run.run().logits());
 }
 
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
   const Transformer& transformer = transformer_behind(model);
   require_predicts_next(transformer.specification(), "the loss of a text");
-  require(std::ssize(batch.tokens) >= 2 * batch.sequences, ErrorCode::invalid_argument,
-          "the loss needs a text of at least two tokens, not one");
-  HookedRun run(transformer, RunInput(batch), options);
+  RunInput input(batch);
+  for (const Texts& texts : input.texts) {
+    require(texts.target.size() >= 2, ErrorCode::invalid_argument,
+            "the loss needs a text of at least two tokens, not one");
+  }
+  HookedRun run(transformer, std::move(input), options);
   const RecordedPass& pass = run.run();
-  const std::int64_t positions = pass.positions();
   std::vector<std::int32_t> next(batch.tokens.begin() + 1, batch.tokens.end());
   next.push_back(kernels::ignored_target);
-  for (std::int64_t b = 1; b < pass.sequences(); ++b) {
-    next[static_cast<std::size_t>(b * positions - 1)] = kernels::ignored_target;
+  for (const Sequence each : pass.sequences()) {
+    next[static_cast<std::size_t>(each.row_end - 1)] = kernels::ignored_target;
   }
-  const Tensor<float> all = losses_of(pass, next);
-  Tensor<float> losses(Shape{pass.sequences(), positions - 1});
-  for (std::int64_t b = 0; b < pass.sequences(); ++b) {
-    std::copy_n(&all[b * positions], positions - 1, losses.view()[b].data());
-  }
-  return make_array(std::move(losses));
+  return losses_by_text(pass, losses_of(pass, next), 1);
 }
 
 Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
                         const RunOptions& options) {
+  return next_token_losses(translator, std::span<const SourceAndTarget>(&pair, 1), options);
+}
+
+Array next_token_losses(const Translator& translator, std::span<const SourceAndTarget> pairs,
+                        const RunOptions& options) {
   const Transformer& model = loaded(translator).model;
-  HookedRun run(model, RunInput(pair), options);
-  const Tensor<float> all = losses_of(run.run(), next_tokens_of(model.architecture(), pair.target));
-  Tensor<float> losses(Shape{1, std::ssize(pair.target)});
-  std::ranges::copy(all.span(), losses.data());
-  return make_array(std::move(losses));
+  HookedRun run(model, RunInput(pairs), options);
+  const RecordedPass& pass = run.run();
+  std::vector<std::int32_t> next;
+  for (const SourceAndTarget& pair : pairs) {
+    const std::vector<std::int32_t> own = next_tokens_of(model.architecture(), pair.target);
+    next.insert(next.end(), own.begin(), own.end());
+  }
+  return losses_by_text(pass, losses_of(pass, next), 0);
 }
 
 std::vector<std::int32_t> tokens_after(const Translator& translator,
@@ -247,6 +317,11 @@ Activations record(const Model& model, const TokenBatch& batch, const RecordRequ
 Activations record(const Translator& translator, const SourceAndTarget& pair,
                    const RecordRequest& request, const RunOptions& options) {
   return recorded(loaded(translator).model, RunInput(pair), request, options);
+}
+
+Activations record(const Translator& translator, std::span<const SourceAndTarget> pairs,
+                   const RecordRequest& request, const RunOptions& options) {
+  return recorded(loaded(translator).model, RunInput(pairs), request, options);
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {

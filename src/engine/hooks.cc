@@ -68,6 +68,8 @@ Array dense_copy(View<const float> values) {
   return make_array(std::move(dense));
 }
 
+void copy_dense(const Array& from, View<float> values) { copy_to(from.data(), values); }
+
 HookEditor::HookEditor(const Architecture& architecture, const std::vector<Hook>& hooks,
                        const std::vector<Hook>& gradient_hooks)
     : hooks_(hooks),
@@ -115,10 +117,34 @@ bool HookEditor::edits(const Point& point) const {
 
 void HookEditor::keep(const std::vector<Point>& points) { kept_points_ = points; }
 
-std::optional<Array> HookEditor::take(const Point& point) {
-  const auto found = kept_.find(point_name(point));
-  if (found == kept_.end()) return std::nullopt;
-  return std::move(found->second);
+std::vector<Array> HookEditor::take(const Point& point) {
+  std::vector<Array> all;
+  const std::string name = point_name(point);
+  for (auto at = kept_.lower_bound({name, 0}); at != kept_.end() && at->first.first == name; ++at) {
+    all.push_back(std::move(at->second));
+  }
+  return all;
+}
+
+void HookEditor::begin_pass(StackSite site, const Sequences& sequences) {
+  left_.clear();
+  rows_.insert_or_assign(site, sequences);
+}
+
+const Sequences* HookEditor::rows_of(const Point& point) const {
+  const auto found = rows_.find(has_source_rows(point) ? StackSite::encoder : point.site);
+  return found == rows_.end() ? nullptr : &found->second;
+}
+
+template <class Visit>
+void HookEditor::for_each_text(const Sequences* sequences, const Point& point, View<float> rows,
+                               const Visit& visit) const {
+  const bool is_apart = calls_by_text_ && sequences != nullptr && sequences->is_ragged();
+  if (!is_apart || is_plane(point.kind)) return visit(std::int64_t{0}, rows);
+  std::int64_t text = 0;
+  for (const Sequence each : *sequences) {
+    visit(text++, rows.slice(1, each.row_begin, each.row_end));
+  }
 }
 
 Array HookEditor::memory_for(const Shape& shape) {
@@ -137,23 +163,33 @@ void HookEditor::recycle(Array values) {
 }
 
 void HookEditor::edit(const EditedPoint& edited, View<float> values) {
+  // Planes of texts of different lengths come text by text.
+  const bool is_own_plane =
+      is_plane(edited.point.kind) && edited.sequences != nullptr && edited.sequences->is_ragged();
+  if (is_own_plane) return edit_text(edited, edited.first_sequence, values);
+  for_each_text(edited.sequences, edited.point, values,
+                [&](std::int64_t text, View<float> own) { edit_text(edited, text, own); });
+}
+
+void HookEditor::edit_text(const EditedPoint& edited, std::int64_t text, View<float> values) {
   const std::string name = point_name(edited.point);
-  if (const auto left = left_.find(name); left != left_.end()) {
+  if (const auto left = left_.find({name, text}); left != left_.end()) {
     const Array& all = left->second;
     if (all.shape() == extents(values.shape())) return copy_to(all.data(), values);
     if (edited.head >= 0) {  // a plane of those of all heads (B, H, T, S)
-      const std::int64_t plane = edited.first_sequence * all.shape()[1] + edited.head;
+      const std::int64_t sequence = all.shape()[0] == 1 ? 0 : edited.first_sequence;
+      const std::int64_t plane = sequence * all.shape()[1] + edited.head;
       return copy_to(all.data() + plane * values.size(), values);
     }
   }
   Array array = memory_for(values.shape());
   copy_from(values, array.data());
   if (const Calls* const calls = calls_at(calls_, edited.point)) {
-    call(*calls, {.name = name, .first_position = edited.position(0, 0)}, array);
+    call(*calls, {.name = name, .first_position = edited.position(0, 0), .text = text}, array);
     if (notes_changes_) note_change(edited.point, values, array);
     copy_to(array.data(), values);
   }
-  if (keeps(edited.point)) kept_[name] = array;
+  if (keeps(edited.point)) kept_[{name, text}] = array;
   // What a pass edits once for each reader is remembered until it ends.
   switch (edited.point.kind) {
     case PointKind::embedding:
@@ -167,11 +203,11 @@ void HookEditor::edit(const EditedPoint& edited, View<float> values) {
     case PointKind::norm_2_normalized:
     case PointKind::cross_norm_normalized:
     case PointKind::final_normalized:
-    case PointKind::head_results: left_[name] = std::move(array); break;
+    case PointKind::head_results: left_[{name, text}] = std::move(array); break;
     case PointKind::scores:
     case PointKind::pattern:
       if (remembers_planes_) {
-        left_[name] = std::move(array);
+        left_[{name, text}] = std::move(array);
         break;
       }
       [[fallthrough]];
@@ -198,11 +234,13 @@ bool HookEditor::edits_gradient(const Point& point) const {
 }
 
 void HookEditor::edit_gradient(const Point& point, View<float> gradient) {
-  Array array = memory_for(gradient.shape());
-  copy_from(gradient, array.data());
-  call(*calls_at(gradient_calls_, point), {.name = point_name(point)}, array);
-  copy_to(array.data(), gradient);
-  recycle(std::move(array));
+  for_each_text(rows_of(point), point, gradient, [&](std::int64_t text, View<float> own) {
+    Array array = memory_for(own.shape());
+    copy_from(own, array.data());
+    call(*calls_at(gradient_calls_, point), {.name = point_name(point), .text = text}, array);
+    copy_to(array.data(), own);
+    recycle(std::move(array));
+  });
 }
 
 bool HookEditor::reads_gradient(const Point& point) const {
@@ -210,12 +248,16 @@ bool HookEditor::reads_gradient(const Point& point) const {
 }
 
 void HookEditor::show_gradient(const Point& point, View<const float> gradient) {
-  Array array = dense_copy(gradient);
-  call(*calls_at(gradient_calls_, point), {.name = point_name(point)}, array);
-  require(is_same(gradient, array.data()), ErrorCode::unsupported,
-          "the backward hook at '{}' changed a gradient that is computed for reading alone: "
-          "gradients can be changed at q, k, v, z, neurons, outputs and the stream",
-          point_name(point));
+  const View<float> rows(const_cast<float*>(gradient.data()), gradient.shape(),
+                         gradient.strides());  // only read
+  for_each_text(rows_of(point), point, rows, [&](std::int64_t text, View<float> own) {
+    Array array = dense_copy(own);
+    call(*calls_at(gradient_calls_, point), {.name = point_name(point), .text = text}, array);
+    require(is_same(own, array.data()), ErrorCode::unsupported,
+            "the backward hook at '{}' changed a gradient that is computed for reading alone: "
+            "gradients can be changed at q, k, v, z, neurons, outputs and the stream",
+            point_name(point));
+  });
 }
 
 void HookProbe::observe(const Point& point, View<const float> values) {
@@ -224,8 +266,8 @@ void HookProbe::observe(const Point& point, View<const float> values) {
 
 void HookProbe::observe_attention_at(const Point& pattern,
                                      const kernels::AttentionInput<float>& input,
-                                     View<const float> log_sum_exp) {
-  next_->observe_attention_at(pattern, input, log_sum_exp);
+                                     View<const float> log_sum_exp, std::int64_t text) {
+  next_->observe_attention_at(pattern, input, log_sum_exp, text);
 }
 
 bool HookProbe::wants_gradient(const Point& point) const {

@@ -14,8 +14,8 @@
 
 namespace heed {
 
-// Calls functions of the user at points of a pass, once for each point and pass: with values in
-// forward, with gradients in backward.
+// Calls functions of the user at points of a pass, once for each point and pass, or text of it:
+// with values in forward, with gradients in backward.
 class HookEditor final : public Editor {
  public:
   // Throws Error{invalid_argument} for unknown names, and Error{unsupported} for points that the
@@ -53,15 +53,20 @@ class HookEditor final : public Editor {
   // what they follow from.
   void keep(const std::vector<Point>& points);
   bool keeps(const Point& point) const;
-  std::optional<Array> take(const Point& point);
+  // Of the pass, or of each of its texts of different lengths; none where there are none.
+  std::vector<Array> take(const Point& point);
 
   // Keeps the scores and patterns of a pass that hooks left, for those who ask for them head by
   // head, once the pass has ended too.
   void remember_planes() { remembers_planes_ = true; }
 
+  // Has functions called for each of several texts of different lengths, with its (1, T, …), rather
+  // than for all of their rows at once, (1, N, …).
+  void call_by_text() { calls_by_text_ = true; }
+
   // Forgets the values of the last pass: points that a pass edits for several readers are edited
   // once in each.
-  void begin_pass() override { left_.clear(); }
+  void begin_pass(StackSite site, const Sequences& sequences) override;
 
  private:
   using Calls = std::vector<const Hook*>;
@@ -69,6 +74,13 @@ class HookEditor final : public Editor {
   static CallsByPoint calls_of(const Architecture& architecture, const std::vector<Hook>& hooks);
   static const Calls* calls_at(const CallsByPoint& calls, const Point& point);
   static void call(const Calls& calls, const HookedPoint& point, Array& values);
+  // Calls visit(text, its part of the rows): text by text, or once.
+  template <class Visit>
+  void for_each_text(const Sequences* sequences, const Point& point, View<float> rows,
+                     const Visit& visit) const;
+  void edit_text(const EditedPoint& edited, std::int64_t text, View<float> values);
+  // What a gradient's rows are.
+  const Sequences* rows_of(const Point& point) const;
   void note_change(const Point& point, View<const float> before, const Array& after);
   Array memory_for(const Shape& shape);
   void recycle(Array values);
@@ -80,10 +92,14 @@ class HookEditor final : public Editor {
   bool notes_changes_ = false;
   bool refuses_unseen_ = false;
   bool remembers_planes_ = false;
-  std::set<std::string> changed_;  // points whose values hooks changed
+  bool calls_by_text_ = false;
+  std::map<StackSite, Sequences> rows_;  // of the pass
+  std::set<std::string> changed_;        // points whose values hooks changed
   std::vector<Point> kept_points_;
-  std::map<std::string, Array> left_;  // by the point's name, of this pass
-  std::map<std::string, Array> kept_;
+  // By the point's name and text, of this pass.
+  using ByText = std::map<std::pair<std::string, std::int64_t>, Array>;
+  ByText left_;
+  ByText kept_;
   std::vector<Array> spare_;
 };
 
@@ -97,13 +113,16 @@ class HookProbe final : public Probe {
   void tick() override {
     if (poll_) poll_();
   }
+  void begin_pass(StackSite site, const Sequences& sequences) override {
+    if (next_ != nullptr) next_->begin_pass(site, sequences);
+  }
   bool wants(const Point& point) const override { return next_ != nullptr && next_->wants(point); }
   void observe(const Point& point, View<const float> values) override;
   bool wants_attention_at(const Point& pattern) const override {
     return next_ != nullptr && next_->wants_attention_at(pattern);
   }
   void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
-                            View<const float> log_sum_exp) override;
+                            View<const float> log_sum_exp, std::int64_t text) override;
   bool wants_gradient(const Point& point) const override;
   void observe_gradient(const Point& point, View<const float> values) override;
 
@@ -113,7 +132,8 @@ class HookProbe final : public Probe {
   Probe* next_;
 };
 
-// A dense array of a view's elements.
+// A dense array of a view's elements, and the reverse, into a view of the array's shape.
 Array dense_copy(View<const float> values);
+void copy_dense(const Array& from, View<float> values);
 
 }  // namespace heed

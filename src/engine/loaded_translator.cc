@@ -150,7 +150,7 @@ const Tokenizer& LoadedTranslator::target_tokenizer() const {
 
 std::vector<std::int32_t> LoadedTranslator::encode(std::string_view text,
                                                    std::string_view what) const {
-  return encode_source(model.architecture(), source_tokenizer(), text, what);
+  return heed::encode_source(model.architecture(), source_tokenizer(), text, what);
 }
 
 std::string LoadedTranslator::decode(std::span<const std::int32_t> target) const {

@@ -9,6 +9,8 @@
 
 #include "generate/translate.h"
 #include "heed/heed.h"
+#include "microscope/attention/text_words.h"
+#include "microscope/intervene/pair_effects.h"
 #include "tokenizer/reading.h"
 
 namespace heed {
@@ -28,10 +30,41 @@ struct LoadedTranslator {
   const Tokenizer& source_tokenizer() const;
   const Tokenizer& target_tokenizer() const;
 
+  const Architecture& architecture() const { return model.architecture(); }
+  const Tokenizer* tokenizer(PairSide side) const {  // null: tokens have no text
+    return (side == PairSide::source ? tokenizers.source : tokenizers.target).get();
+  }
+
+  // A source with the tokens that its tokenizer puts around texts. Throws Error{invalid_argument}
+  // for an empty text, and Error{not_found} where there is no tokenizer.
+  std::vector<std::int32_t> encode_source(std::string_view text) const;
+  // A target as the decoder reads it: its start, the tokens that its tokenizer begins texts with,
+  // and the text, without an end.
+  std::vector<std::int32_t> encode_target(std::string_view text) const;
+
+  // A part of a text, without any tokens around it.
+  std::vector<std::int32_t> encode_part(PairSide side, std::string_view text) const;
+
+  // The text of a translation, without special tokens.
+  std::string target_text(std::span<const std::int32_t> tokens) const;
+
+  // The bytes of each token; "#17" where there is no tokenizer or it has no such token.
+  std::vector<std::string> token_bytes(PairSide side, std::span<const std::int32_t> ids) const;
+  // The words of a text and the tokens between them, as units_of(); each special token by itself.
+  std::vector<TextWord> words(PairSide side, std::span<const std::int32_t> ids) const;
+
   // Searches in caches of cache_type, whatever the options say.
   std::vector<std::vector<TokenHypothesis>> translate(const SourceTokens& sources,
                                                       BeamOptions options) const;
 };
+
+// The target is the greedy translation of the source where `target` is empty.
+struct PairTexts {
+  Texts tokens;
+  bool is_translation = false;
+};
+PairTexts translated_pair(const LoadedTranslator& model, std::vector<std::int32_t> source,
+                          StopFlag stop = nullptr);
 
 // Whether `name_or_path` is that of a translator. Throws what model_path throws.
 bool is_translator(const std::string& name_or_path);

@@ -21,8 +21,8 @@ constexpr double least_share = 0.5;
 // A source and its translation in the model.
 class TranslatedExample {
  public:
-  TranslatedExample(const PairModel& model, const std::string& source, StopFlag stop)
-      : pass(*model.model, translated_pair(model, model.encode_source(source), stop).tokens),
+  TranslatedExample(const LoadedTranslator& model, const std::string& source, StopFlag stop)
+      : pass(model.model, translated_pair(model, model.encode_source(source), stop).tokens),
         text(model.target_text(pass.texts().target)),
         source_words(model.words(PairSide::source, pass.texts().source)),
         target_words(model.words(PairSide::target, pass.texts().target)) {}
@@ -58,7 +58,7 @@ std::vector<std::int64_t> grammar_words(const std::vector<TextWord>& units,
 
 class PairClaim {
  public:
-  PairClaim(const PairModel& model, const Json& claim, StopFlag stop)
+  PairClaim(const LoadedTranslator& model, const Json& claim, StopFlag stop)
       : model_(model),
         claim_(claim),
         stop_(stop),
@@ -207,7 +207,7 @@ class PairClaim {
     return true;
   }
 
-  const PairModel& model_;
+  const LoadedTranslator& model_;
   const Json& claim_;
   StopFlag stop_;
   std::string id_;
@@ -219,7 +219,8 @@ class PairClaim {
 
 }  // namespace
 
-OrderedJson measure_pair_examples(const PairModel& model, const Json& claims, StopFlag stop) {
+OrderedJson measure_pair_examples(const LoadedTranslator& model, const Json& claims,
+                                  StopFlag stop) {
   require(claims.is_array(), ErrorCode::corrupt_data, "the claims must be an array, not {}",
           shown_json(claims));
   OrderedJson list = OrderedJson::array();

@@ -4,7 +4,7 @@
 
 #include "base/json_fwd.h"
 #include "base/progress.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 
 namespace heed {
 
@@ -25,7 +25,7 @@ namespace heed {
 //
 // An occurrence counts from 1; 0 or absent: the last. Throws Error{corrupt_data} for another form,
 // and Error{not_found} for the first claim that the model does not carry.
-OrderedJson measure_pair_examples(const PairModel& model, const Json& claims,
+OrderedJson measure_pair_examples(const LoadedTranslator& model, const Json& claims,
                                   StopFlag stop = nullptr);
 
 // Their JSON for the page: {"id", "title", "source", "target", "layer", "head", "target_word",

@@ -11,25 +11,26 @@
 namespace heed {
 namespace {
 
-OrderedJson token_probability_json(const PairModel& model, std::int32_t token, double probability) {
+OrderedJson token_probability_json(const LoadedTranslator& model, std::int32_t token,
+                                   double probability) {
   return {{"token", pair_token_json(model, PairSide::target, token)},
           {"probability", json_number(probability)}};
 }
 
 }  // namespace
 
-OrderedJson pair_token_json(const PairModel& model, PairSide side, std::int32_t id) {
+OrderedJson pair_token_json(const LoadedTranslator& model, PairSide side, std::int32_t id) {
   return token_json(id, model.token_bytes(side, std::span(&id, 1)).front());
 }
 
-OrderedJson pair_tokens_json(const PairModel& model, PairSide side,
+OrderedJson pair_tokens_json(const LoadedTranslator& model, PairSide side,
                              std::span<const std::int32_t> ids) {
   OrderedJson tokens = OrderedJson::array();
   for (const std::int32_t id : ids) tokens.push_back(pair_token_json(model, side, id));
   return tokens;
 }
 
-OrderedJson pair_text_json(const PairModel& model, PairSide side,
+OrderedJson pair_text_json(const LoadedTranslator& model, PairSide side,
                            std::span<const std::int32_t> ids) {
   return {{"tokens", pair_tokens_json(model, side, ids)},
           {"words", units_json(model.words(side, ids))},
@@ -61,7 +62,7 @@ OrderedJson head_alignments_json(std::vector<HeadAlignment> heads) {
   return list;
 }
 
-OrderedJson pair_effects_json(const PairModel& model, std::span<const PairEffect> effects) {
+OrderedJson pair_effects_json(const LoadedTranslator& model, std::span<const PairEffect> effects) {
   OrderedJson list = OrderedJson::array();
   for (std::size_t position = 0; position < effects.size(); ++position) {
     const PairEffect& effect = effects[position];
@@ -78,14 +79,15 @@ OrderedJson pair_effects_json(const PairModel& model, std::span<const PairEffect
   return list;
 }
 
-OrderedJson greedy_translation_json(const PairModel& model, const GreedyTranslation& translation) {
+OrderedJson greedy_translation_json(const LoadedTranslator& model,
+                                    const GreedyTranslation& translation) {
   return {{"text", model.target_text(translation.tokens)},
           {"tokens", pair_tokens_json(model, PairSide::target, translation.tokens)},
           {"finished", translation.is_finished()},
           {"log_probability", json_number(translation.log_probability)}};
 }
 
-OrderedJson pair_lens_json(const PairModel& model, const LogitLens& lens) {
+OrderedJson pair_lens_json(const LoadedTranslator& model, const LogitLens& lens) {
   OrderedJson list = OrderedJson::array();
   for (std::size_t i = 0; i < lens.points.size(); ++i) {
     const LensCell& cell = lens.at(static_cast<std::int64_t>(i), 0);
@@ -100,8 +102,8 @@ OrderedJson pair_lens_json(const PairModel& model, const LogitLens& lens) {
   return list;
 }
 
-OrderedJson likeliest_tokens_json(const PairModel& model, std::span<const double> probabilities,
-                                  std::int64_t top) {
+OrderedJson likeliest_tokens_json(const LoadedTranslator& model,
+                                  std::span<const double> probabilities, std::int64_t top) {
   std::vector<std::int32_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater{}, [&](std::int32_t token) {

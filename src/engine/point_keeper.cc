@@ -1,9 +1,12 @@
 #include "engine/point_keeper.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
+#include "engine/facade.h"
 #include "microscope/traces/point_names.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed {
 namespace {
@@ -64,7 +67,37 @@ bool PointKeeper::wants(const Point& point) const {
 }
 
 void PointKeeper::observe(const Point& point, View<const float> values) {
-  kept_.insert_or_assign(point_name(point), dense_copy(values));
+  kept_.insert_or_assign(point_name(point), by_text(point, values));
+}
+
+// (B, T, …) of what a probe sees of a pass.
+Array PointKeeper::by_text(const Point& point, View<const float> values) const {
+  const Sequences& rows = rows_of(point);
+  if (!rows.is_ragged() || is_plane(point.kind)) return dense_copy(values);
+  return make_array(padded(rows, values));
+}
+
+// (B, T, …) of what hooks left of each text of different lengths.
+Array PointKeeper::by_text(const Point& point, std::vector<Array> texts) const {
+  if (texts.size() == 1) return std::move(texts.front());
+  std::vector<std::int64_t> extents = texts.front().shape();
+  for (const Array& text : texts) {
+    for (std::size_t i = 1; i < extents.size(); ++i) {
+      extents[i] = std::max(extents[i], text.shape()[i]);
+    }
+  }
+  extents[0] = std::ssize(texts);
+  Tensor<float> all(Shape(extents.data(), static_cast<int>(extents.size())));
+  all.fill(is_scores_point(point.kind) ? -std::numeric_limits<float>::infinity() : 0.0F);
+  for (std::size_t b = 0; b < texts.size(); ++b) {
+    const std::vector<std::int64_t>& own = texts[b].shape();
+    View<float> part = all.view()[static_cast<std::int64_t>(b)];
+    for (int i = 0; i < part.rank(); ++i) {
+      part = part.slice(i, 0, own[static_cast<std::size_t>(i + 1)]);
+    }
+    copy_dense(texts[b], part);
+  }
+  return make_array(std::move(all));
 }
 
 bool PointKeeper::wants_attention_at(const Point& pattern) const {
@@ -73,7 +106,7 @@ bool PointKeeper::wants_attention_at(const Point& pattern) const {
 
 void PointKeeper::observe_attention_at(const Point& pattern,
                                        const kernels::AttentionInput<float>& input,
-                                       View<const float> log_sum_exp) {
+                                       View<const float> log_sum_exp, std::int64_t) {
   for (LazyAttention& reader : attention_) {
     if (!reader.wants_attention_at(pattern)) continue;
     reader.observe_attention(pattern.layer, input, log_sum_exp);
@@ -85,13 +118,15 @@ bool PointKeeper::wants_gradient(const Point& point) const {
 }
 
 void PointKeeper::observe_gradient(const Point& point, View<const float> values) {
-  kept_.insert_or_assign(point_name(point) + std::string(gradient_suffix), dense_copy(values));
+  kept_.insert_or_assign(point_name(point) + std::string(gradient_suffix), by_text(point, values));
 }
 
 std::map<std::string, Array> PointKeeper::take() {
   for (const Point& point : request_.points) {
     if (editor_ == nullptr || !editor_->keeps(point)) continue;
-    if (auto values = editor_->take(point)) kept_.insert_or_assign(point_name(point), *values);
+    std::vector<Array> values = editor_->take(point);
+    if (values.empty()) continue;
+    kept_.insert_or_assign(point_name(point), by_text(point, std::move(values)));
   }
   return std::move(kept_);
 }

@@ -32,11 +32,14 @@ class PointKeeper final : public Probe {
   // `editor` (or null) keeps the points that it changes.
   PointKeeper(const Architecture& architecture, Request request, HookEditor* editor);
 
+  void begin_pass(StackSite site, const Sequences& sequences) override {
+    rows_.insert_or_assign(site, sequences);
+  }
   bool wants(const Point& point) const override;
   void observe(const Point& point, View<const float> values) override;
   bool wants_attention_at(const Point& pattern) const override;
   void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
-                            View<const float> log_sum_exp) override;
+                            View<const float> log_sum_exp, std::int64_t text) override;
   bool wants_gradient(const Point& point) const override;
   void observe_gradient(const Point& point, View<const float> values) override;
 
@@ -49,8 +52,15 @@ class PointKeeper final : public Probe {
   void add_reader(const Architecture& architecture, AttentionSite kind);
   std::vector<std::int64_t> lazy_layers(const Point& pattern) const;
 
+  Array by_text(const Point& point, View<const float> values) const;
+  Array by_text(const Point& point, std::vector<Array> texts) const;
+  const Sequences& rows_of(const Point& point) const {
+    return rows_.at(has_source_rows(point) ? StackSite::encoder : point.site);
+  }
+
   Request request_;
   HookEditor* editor_;
+  std::map<StackSite, Sequences> rows_;  // of the pass
   std::vector<LazyAttention> attention_;
   std::map<std::string, Array> kept_;
 };

@@ -18,7 +18,7 @@ const char* state_name(BeamFate fate) {
   return "";
 }
 
-OrderedJson nodes_json(const PairModel& model, const BeamTree& tree) {
+OrderedJson nodes_json(const LoadedTranslator& model, const BeamTree& tree) {
   OrderedJson nodes = OrderedJson::array();
   for (std::size_t id = 0; id < tree.nodes.size(); ++id) {
     const BeamNode& node = tree.nodes[id];
@@ -37,25 +37,25 @@ OrderedJson nodes_json(const PairModel& model, const BeamTree& tree) {
 
 }  // namespace
 
-SearchedBeams search_beams(const PairModel& model, std::span<const std::int32_t> source,
+SearchedBeams search_beams(const LoadedTranslator& model, std::span<const std::int32_t> source,
                            BeamOptions options) {
   const std::int64_t vocabulary = model.architecture().decoder().vocabulary_size;
-  if (model.target_tokenizer != nullptr) {
+  if (model.tokenizers.target != nullptr) {
     options.drawable =
-        std::min<std::int64_t>(model.target_tokenizer->vocabulary_size(), vocabulary);
+        std::min<std::int64_t>(model.tokenizers.target->vocabulary_size(), vocabulary);
   }
   options.n_best = options.beams;
   const std::vector<std::int64_t> row_starts{0, std::ssize(source)};
   std::vector<BeamTree> trees;
   options.trees = &trees;
-  auto found = beam_search(*model.model, {source, row_starts}, options);
+  auto found = beam_search(model.model, {source, row_starts}, options);
   options.trees = nullptr;
   return {.options = std::move(options),
           .tree = std::move(trees.front()),
           .hypotheses = std::move(found.front())};
 }
 
-OrderedJson searched_beams_json(const PairModel& model, const SearchedBeams& searched) {
+OrderedJson searched_beams_json(const LoadedTranslator& model, const SearchedBeams& searched) {
   OrderedJson hypotheses = OrderedJson::array();
   for (std::size_t rank = 0; rank < searched.hypotheses.size(); ++rank) {
     const TokenHypothesis& hypothesis = searched.hypotheses[rank];

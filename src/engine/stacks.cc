@@ -15,21 +15,29 @@
 namespace heed {
 namespace {
 
-std::vector<std::int64_t> chosen_positions(const Activations& found,
-                                           std::vector<std::int64_t> positions) {
+// Which positions of each sequence, (B, P): from its own end where they are negative.
+std::vector<std::vector<std::int64_t>> chosen_positions(const Activations& found,
+                                                        std::vector<std::int64_t> positions) {
   const std::int64_t count = found.positions();
   if (positions.empty()) {
     positions.resize(static_cast<std::size_t>(count));
     std::iota(positions.begin(), positions.end(), 0);
   }
-  for (std::int64_t& position : positions) {
-    require(position >= -count && position < count, ErrorCode::invalid_argument,
-            "position {} does not exist: there are positions 0 to {}, or from the end from -1 on",
-            position, count - 1);
-    if (position < 0) position += count;
+  std::vector<std::vector<std::int64_t>> all;
+  for (const std::int64_t length : found.lengths()) {
+    std::vector<std::int64_t>& own = all.emplace_back(positions);
+    for (std::int64_t& position : own) {
+      require(position >= -length && position < count, ErrorCode::invalid_argument,
+              "position {} does not exist: there are positions 0 to {}, or from the end from -1 on",
+              position, (position < 0 ? length : count) - 1);
+      if (position < 0) position += length;
+    }
   }
-  return positions;
+  return all;
 }
+
+// By a norm's scale, which is 0 after the end of a text.
+double scaled(double value, double scale) { return scale == 0 ? 0 : value / scale; }
 
 std::string block_point(std::int64_t layer, std::string_view name) {
   return fmt::format("blocks.{}.{}", layer, name);
@@ -82,19 +90,17 @@ class StackBuilder {
   }
 
   ResidualStack take() {
-    Tensor<float> values(
-        Shape{std::ssize(labels_), found_.sequences(), std::ssize(positions_), config_.channels});
+    Tensor<float> values(Shape{std::ssize(labels_), found_.sequences(), count(), config_.channels});
     std::ranges::copy(values_, values.data());
     return {.labels = std::move(labels_), .values = make_array(std::move(values))};
   }
 
  private:
-  std::int64_t part_size() const {
-    return found_.sequences() * std::ssize(positions_) * config_.channels;
-  }
+  std::int64_t part_size() const { return found_.sequences() * count() * config_.channels; }
+  std::int64_t count() const { return std::ssize(positions_.front()); }  // P
   void append(const SharedView& view, std::int64_t first, std::int64_t row) {
     for (std::int64_t b = 0; b < found_.sequences(); ++b) {
-      for (const std::int64_t t : positions_) {
+      for (const std::int64_t t : positions_[static_cast<std::size_t>(b)]) {
         const float* const from = view.data + b * view.strides[0] + t * row + first;
         values_.insert(values_.end(), from, from + config_.channels);
       }
@@ -103,7 +109,7 @@ class StackBuilder {
 
   const Activations& found_;
   const StackSpecification& config_;
-  std::vector<std::int64_t> positions_;
+  std::vector<std::vector<std::int64_t>> positions_;
   std::int64_t layer_ = 0;
   std::vector<std::string> labels_;
   std::vector<float> values_;
@@ -117,14 +123,13 @@ struct StackShape {
   std::int64_t channels;
 };
 
-StackShape checked_stack(const Activations& found, const Array& stack,
-                         std::span<const std::int64_t> positions) {
+StackShape checked_stack(const Activations& found, const Array& stack, std::int64_t positions) {
   const std::vector<std::int64_t>& shape = stack.shape();
   const std::int64_t channels = activations_model(found).specification().channels;
-  require(shape.size() == 4 && shape[1] == found.sequences() && shape[2] == std::ssize(positions) &&
+  require(shape.size() == 4 && shape[1] == found.sequences() && shape[2] == positions &&
               shape[3] == channels,
           ErrorCode::invalid_argument, "a stack has the shape ({}), expected (parts, {}, {}, {})",
-          fmt::join(shape, ", "), found.sequences(), positions.size(), channels);
+          fmt::join(shape, ", "), found.sequences(), positions, channels);
   return {shape[0], shape[1], shape[2], shape[3]};
 }
 
@@ -186,8 +191,8 @@ ResidualStack head_results(const Activations& found, const StackRequest& request
 Array normalised_stack(const Activations& found, const Array& stack, const StackRequest& request,
                        NormScale scale) {
   const StackSpecification& config = activations_model(found).specification();
-  const std::vector<std::int64_t> positions = chosen_positions(found, request.positions);
-  const StackShape shape = checked_stack(found, stack, positions);
+  const auto positions = chosen_positions(found, request.positions);
+  const StackShape shape = checked_stack(found, stack, std::ssize(positions.front()));
   const bool is_final = request.layer == -1 || request.layer == config.layers;
   if (!is_final) checked_layer(request.layer, config);
   const bool of_pass = scale == NormScale::of_pass;
@@ -207,7 +212,7 @@ Array normalised_stack(const Activations& found, const Array& stack, const Stack
   float* to = out.data();
   for (std::int64_t part = 0; part < shape.parts; ++part) {
     for (std::int64_t b = 0; b < shape.sequences; ++b) {
-      for (const std::int64_t t : positions) {
+      for (const std::int64_t t : positions[static_cast<std::size_t>(b)]) {
         const std::span row(from, static_cast<std::size_t>(shape.channels));
         const double mean = centres ? std::accumulate(row.begin(), row.end(), 0.0) / channels : 0.0;
         double divisor = held.data[b * held.strides[0] + t * held.strides[1]];
@@ -216,7 +221,7 @@ Array normalised_stack(const Activations& found, const Array& stack, const Stack
           for (const float value : row) squares += (value - mean) * (value - mean);
           divisor = std::sqrt(squares / channels + norm.epsilon);
         }
-        for (const float value : row) *to++ = static_cast<float>((value - mean) / divisor);
+        for (const float value : row) *to++ = static_cast<float>(scaled(value - mean, divisor));
         from += shape.channels;
       }
     }
@@ -228,8 +233,8 @@ Array logit_contributions(const Activations& found, const Array& stack,
                           const ContributionsTo& logits) {
   const Transformer& transformer = activations_model(found);
   require_sums_to_logits(transformer.specification(), "a contribution to a logit");
-  const std::vector<std::int64_t> positions = chosen_positions(found, logits.positions);
-  const StackShape shape = checked_stack(found, stack, positions);
+  const auto positions = chosen_positions(found, logits.positions);
+  const StackShape shape = checked_stack(found, stack, std::ssize(positions.front()));
   const auto fits = [&](const std::vector<std::int32_t>& tokens) {
     return tokens.size() == 1 || std::ssize(tokens) == shape.sequences;
   };
@@ -252,11 +257,11 @@ Array logit_contributions(const Activations& found, const Array& stack,
   float* to = out.data();
   for (std::int64_t part = 0; part < shape.parts; ++part) {
     for (std::int64_t b = 0; b < shape.sequences; ++b) {
-      for (const std::int64_t t : positions) {
+      for (const std::int64_t t : positions[static_cast<std::size_t>(b)]) {
         const double projected = directions[static_cast<std::size_t>(b)].project(
             std::span(row, static_cast<std::size_t>(shape.channels)));
-        *to++ =
-            static_cast<float>(projected / scale.data[b * scale.strides[0] + t * scale.strides[1]]);
+        *to++ = static_cast<float>(
+            scaled(projected, scale.data[b * scale.strides[0] + t * scale.strides[1]]));
         row += shape.channels;
       }
     }

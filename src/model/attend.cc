@@ -206,20 +206,30 @@ const AttentionPoints& points_of(AttentionKind kind) {
   return kind == AttentionKind::self ? self_attention_points : cross_attention_points;
 }
 
-// Edits what a group attended to and, where it is the whole pass, shows it: several groups have no
-// common shape.
-void visit_attention(const LayerPass& at, AttentionKind kind, const SequenceGroup& group,
-                     const SequenceAttention& sequence) {
-  Pass pass = at.pass;
-  pass.first_sequence += group.begin;
-  if (group.count() < pass.sequences.count()) pass.probe = nullptr;
+// Edits what the groups attended to and, where they are the whole pass or texts of their own, shows
+// it: others have no common shape.
+void visit_attention(const LayerPass& at, AttentionKind kind, const AttendedMemory& memory,
+                     std::span<const SequenceAttention> sequences) {
   const AttentionPoints& points = points_of(kind);
-  const auto visit = [&](const kernels::AttentionInput<float>& input) {
-    edit_attention(pass, at.layer, points, input, sequence.log_sum_exp, sequence.out);
-    observe_attention(pass, at.layer, points, input, sequence.log_sum_exp);
-  };
-  if (sequence.is_quantised()) return visit(Restored(sequence).input);
-  visit(sequence.input);
+  const bool is_shown = sequences.size() == 1 || at.pass.sequences.is_ragged();
+  std::vector<Restored> restored;
+  std::vector<Attended> attended;
+  restored.reserve(sequences.size());
+  attended.reserve(sequences.size());
+  for (std::size_t group = 0; group < sequences.size(); ++group) {
+    const SequenceAttention& sequence = sequences[group];
+    if (sequence.is_quantised()) restored.emplace_back(sequence);
+    attended.push_back(
+        {sequence.is_quantised() ? restored.back().input : sequence.input, sequence.log_sum_exp});
+    Pass pass = at.pass;
+    pass.first_sequence += memory.groups()[group].begin;
+    edit_attention(pass, at.layer, points, attended.back().input, sequence.log_sum_exp,
+                   sequence.out);
+    if (is_shown) continue;
+    attended.clear();
+    restored.clear();
+  }
+  if (is_shown) observe_attention(at.pass, at.layer, points, attended);
 }
 
 }  // namespace
@@ -264,9 +274,7 @@ void attend(const LayerPass& at, AttentionKind kind, const kernels::AttentionInp
   const std::span<const SequenceAttention> sequences = list.all();
   kernels::attention_forward(sequences);
   if (at.pass.probe == nullptr && at.pass.editor == nullptr) return;
-  for (std::size_t group = 0; group < sequences.size(); ++group) {
-    visit_attention(at, kind, memory.groups()[group], sequences[group]);
-  }
+  visit_attention(at, kind, memory, sequences);
 }
 
 void attend_backward(const LayerPass& at, AttentionKind kind,
@@ -293,10 +301,8 @@ void attend_backward(const LayerPass& at, AttentionKind kind,
                                   .position_bias = gradients.position_bias}});
   }
   const std::span<const kernels::SequenceAttentionBackward> sequences = list.all();
-  if (sequences.size() == 1) {
-    const kernels::SequenceAttentionBackward& all = sequences.front();
-    observe_attention_gradients(pass, at.layer, points_of(kind), all.input, all.log_sum_exp,
-                                all.d_out);
+  if (sequences.size() == 1 || pass.sequences.is_ragged()) {
+    observe_attention_gradients(pass, at.layer, points_of(kind), sequences);
   }
   kernels::attention_backward(sequences);
 }

@@ -1,5 +1,8 @@
 #include "model/derived_points.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "kernels/dropout_hash.h"
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
@@ -10,17 +13,38 @@
 namespace heed {
 namespace {
 
-// Calls compute(b, head, out (T, S)) for every head of every sequence: (B, H, T, S).
-template <class Compute>
-Tensor<float> head_planes(const kernels::AttentionInput<float>& input, Compute&& compute) {
-  const std::int64_t batch = input.query.extent(0);
-  const std::int64_t heads = input.query.extent(2);
-  const std::int64_t queries = input.query.extent(1);
-  const std::int64_t keys = input.key.extent(1);
+// Shown after the end of the shorter of several texts.
+constexpr float no_score = -std::numeric_limits<float>::infinity();
+constexpr float no_weight = 0.0F;
+
+// Calls compute(text, b, head, out (T, S)) for every head of every sequence of each of `texts`: (B,
+// H, T, S) of the longest, with `padding` after the ends of others.
+template <class Text, class Compute>
+Tensor<float> head_planes(std::span<const Text> texts, float padding, Compute&& compute) {
+  std::int64_t batch = 0, queries = 0, keys = 0;
+  for (const Text& text : texts) {
+    batch += text.input.query.extent(0);
+    queries = std::max(queries, text.input.query.extent(1));
+    keys = std::max(keys, text.input.key.extent(1));
+  }
+  const std::int64_t heads = texts.front().input.query.extent(2);
   Tensor<float> planes(Shape{batch, heads, queries, keys});
-  for (std::int64_t b = 0; b < batch; ++b) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      compute(b, h, planes.view()[b][h]);
+  if (texts.size() > 1) kernels::fill(planes, padding);
+  std::int64_t first = 0;
+  for (std::size_t number = 0; number < texts.size(); ++number) {
+    const kernels::AttentionInput<float>& input = texts[number].input;
+    const Shape own{input.query.extent(1), input.key.extent(1)};
+    for (std::int64_t b = 0; b < input.query.extent(0); ++b, ++first) {
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const View<float> plane = planes.view()[first][h];
+        if (texts.size() == 1) {
+          compute(number, b, h, plane);
+          continue;
+        }
+        Tensor<float> whole(own);
+        compute(number, b, h, whole.view());
+        kernels::copy(whole, plane.slice(0, 0, own[0]).slice(1, 0, own[1]));
+      }
     }
   }
   return planes;
@@ -40,42 +64,54 @@ void pattern_gradient(const kernels::AttentionInput<float>& input, View<const fl
 }  // namespace
 
 void observe_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
-                       const kernels::AttentionInput<float>& input, View<const float> log_sum_exp) {
+                       std::span<const Attended> texts) {
   const Point pattern = pass.point(points.pattern, layer);
   if (pass.probe != nullptr && pass.probe->wants_attention_at(pattern)) {
-    pass.probe->observe_attention_at(pattern, input, log_sum_exp);
+    for (std::size_t text = 0; text < texts.size(); ++text) {
+      pass.probe->observe_attention_at(pattern, texts[text].input, texts[text].log_sum_exp,
+                                       static_cast<std::int64_t>(text));
+    }
   }
+  Pass of_text = pass;
   if (pass.wants(points.scores, layer)) {
     pass.probe->observe(pass.point(points.scores, layer),
-                        head_planes(input, [&](auto b, auto head, auto out) {
-                          scores_plane(pass, layer, points, input, b, head, out);
+                        head_planes(texts, no_score, [&](auto text, auto b, auto head, auto out) {
+                          of_text.first_sequence =
+                              pass.first_sequence + static_cast<std::int64_t>(text);
+                          scores_plane(of_text, layer, points, texts[text].input, b, head, out);
                         }));
   }
   if (pass.wants(points.pattern, layer)) {
     pass.probe->observe(pass.point(points.pattern, layer),
-                        head_planes(input, [&](auto b, auto head, auto out) {
-                          pattern_plane(pass, layer, points, input, log_sum_exp, b, head, out);
+                        head_planes(texts, no_weight, [&](auto text, auto b, auto head, auto out) {
+                          of_text.first_sequence =
+                              pass.first_sequence + static_cast<std::int64_t>(text);
+                          pattern_plane(of_text, layer, points, texts[text].input,
+                                        texts[text].log_sum_exp, b, head, out);
                         }));
   }
 }
 
 void observe_attention_gradients(const Pass& pass, std::int64_t layer,
                                  const AttentionPoints& points,
-                                 const kernels::AttentionInput<float>& input,
-                                 View<const float> log_sum_exp, View<const float> d_mixed) {
+                                 std::span<const kernels::SequenceAttentionBackward> texts) {
   if (pass.wants_gradient(points.pattern, layer)) {
     pass.probe->observe_gradient(
-        pass.point(points.pattern, layer), head_planes(input, [&](auto b, auto head, auto out) {
-          pattern_gradient(input, d_mixed, whole_plane(input, b, head), out);
+        pass.point(points.pattern, layer),
+        head_planes(texts, no_weight, [&](auto text, auto b, auto head, auto out) {
+          const auto& own = texts[text];
+          pattern_gradient(own.input, own.d_out, whole_plane(own.input, b, head), out);
         }));
   }
   if (pass.wants_gradient(points.scores, layer)) {
-    Tensor<float> pattern(Shape{input.query.extent(1), input.key.extent(1)});
     pass.probe->observe_gradient(
-        pass.point(points.scores, layer), head_planes(input, [&](auto b, auto head, auto out) {
-          const kernels::AttentionTile tile = whole_plane(input, b, head);
-          kernels::attention_pattern_tile(input, log_sum_exp, tile, pattern);
-          pattern_gradient(input, d_mixed, tile, out);
+        pass.point(points.scores, layer),
+        head_planes(texts, no_weight, [&](auto text, auto b, auto head, auto out) {
+          const auto& own = texts[text];
+          const kernels::AttentionTile tile = whole_plane(own.input, b, head);
+          Tensor<float> pattern(out.shape());
+          kernels::attention_pattern_tile(own.input, own.log_sum_exp, tile, pattern);
+          pattern_gradient(own.input, own.d_out, tile, out);
           kernels::softmax_rows_backward(pattern, out);
         }));
   }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
+#include "kernels/attention_sequences.h"
 #include "kernels/elements.h"
 #include "model/activations.h"
 #include "model/pass.h"
@@ -26,15 +28,21 @@ inline constexpr AttentionPoints cross_attention_points{
     PointKind::cross_query,  PointKind::cross_key,     PointKind::cross_value,
     PointKind::cross_scores, PointKind::cross_pattern, PointKind::cross_mixed_values};
 
-// scores and pattern (B, H, T, S) of a layer.
-void observe_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
-                       const kernels::AttentionInput<float>& input, View<const float> log_sum_exp);
+// What a pattern follows from, and its log-sum-exp (B, H, T): of a whole pass, or of one of several
+// texts.
+struct Attended {
+  kernels::AttentionInput<float> input;
+  View<const float> log_sum_exp;
+};
 
-// Their gradients, from the gradient of the mixed values, d_mixed (B, T, H, D).
+// scores and pattern (B, H, T, S) of a layer, of the whole pass or of each of its texts.
+void observe_attention(const Pass& pass, std::int64_t layer, const AttentionPoints& points,
+                       std::span<const Attended> texts);
+
+// Their gradients, from the gradient of the mixed values of each, d_out (B, T, H, D).
 void observe_attention_gradients(const Pass& pass, std::int64_t layer,
                                  const AttentionPoints& points,
-                                 const kernels::AttentionInput<float>& input,
-                                 View<const float> log_sum_exp, View<const float> d_mixed);
+                                 std::span<const kernels::SequenceAttentionBackward> texts);
 
 // The points of a norm: scale (B, T, 1), normalized (B, T, C) and, where it has one of its own, its
 // input (B, T, C).

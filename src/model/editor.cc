@@ -37,9 +37,9 @@ bool JoinedEditor::only_adds(const Point& point) const {
   return keeps_gradient(first_, point) && keeps_gradient(second_, point);
 }
 
-void JoinedEditor::begin_pass() {
-  first_.begin_pass();
-  second_.begin_pass();
+void JoinedEditor::begin_pass(StackSite site, const Sequences& sequences) {
+  first_.begin_pass(site, sequences);
+  second_.begin_pass(site, sequences);
 }
 
 void JoinedEditor::edit(const EditedPoint& edited, View<float> values) {

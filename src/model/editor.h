@@ -23,6 +23,12 @@ struct EditedPoint {
 
   std::int64_t attention_sequence() const { return first_sequence - attention_begin; }
 
+  // Positions of the longest text whose values are given, of `rows` of them.
+  std::int64_t longest(std::int64_t rows) const {
+    const bool of_all = sequences != nullptr && sequences->is_ragged() && !is_plane(point.kind);
+    return of_all ? sequences->positions_end() : rows;
+  }
+
   // Position of values[b, t] in its sequence; for scores and pattern, of query t.
   std::int64_t position(std::int64_t b, std::int64_t t) const {
     if (sequences == nullptr) return t;
@@ -60,8 +66,8 @@ class Editor {
     return false;
   }
 
-  // Called before the first point of every pass of a stack.
-  virtual void begin_pass() {}
+  // Called before the first point of every pass of a stack, with what its rows are.
+  virtual void begin_pass(StackSite, const Sequences&) {}
 
   // Whether it is this editor, or calls it.
   virtual bool includes(const Editor& editor) const { return &editor == this; }
@@ -106,7 +112,7 @@ class JoinedEditor : public Editor {
     return first_.edits_heads_together() || second_.edits_heads_together();
   }
   bool only_adds(const Point& point) const override;
-  void begin_pass() override;
+  void begin_pass(StackSite site, const Sequences& sequences) override;
   void edit(const EditedPoint& edited, View<float> values) override;
   bool edits_gradient(const Point& point) const override {
     return first_.edits_gradient(point) || second_.edits_gradient(point);

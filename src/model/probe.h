@@ -13,6 +13,8 @@
 
 namespace heed {
 
+class Sequences;
+
 enum class PointKind {
   embedding,          // hook_embed (B, T, C): token embedding
   position,           // hook_pos_embed (B, T, C)
@@ -95,6 +97,11 @@ class Probe {
   // by an exception.
   virtual void tick() {}
 
+  // Before the first point of every pass of a stack: which of its texts each row is of. Values of
+  // texts of different lengths are shown as (1, N, …), one text below the other, and their scores
+  // and patterns as (B, H, T, S) of the longest: after a text's end, scores are −∞ and patterns 0.
+  virtual void begin_pass(StackSite, const Sequences&) {}
+
   // What it is shown. Scores, pattern, scales, normalised vectors, separate embeddings, the stream
   // head by head and logits are computed for the probe alone.
   virtual bool wants(const Point& point) const = 0;
@@ -105,7 +112,8 @@ class Probe {
 
   // For layers where it is wanted: the operands of attention, with all keys and values, and its
   // log_sum_exp (B, H, T), from which any tile of scores or pattern can be computed. Borrowed for
-  // the time of the call.
+  // the time of the call. Those of texts of different lengths are shown one by one, each with its
+  // number in the pass.
   virtual bool wants_attention(std::int64_t) const { return false; }
   virtual void observe_attention(std::int64_t, const kernels::AttentionInput<float>&,
                                  View<const float>) {}
@@ -116,7 +124,7 @@ class Probe {
   }
   virtual void observe_attention_at(const Point& pattern,
                                     const kernels::AttentionInput<float>& input,
-                                    View<const float> log_sum_exp) {
+                                    View<const float> log_sum_exp, std::int64_t /*text*/) {
     observe_attention(pattern.layer, input, log_sum_exp);
   }
 

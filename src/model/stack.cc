@@ -330,7 +330,8 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   require_shape(tokens, shape_of_tokens(pass), "tokens");
   require_shape(activations.final_norm(), {pass.rows(), specification.channels}, "activations");
   require_positions_fit(specification, pass.sequences.positions_end());
-  if (pass.editor != nullptr) pass.editor->begin_pass();
+  if (pass.editor != nullptr) pass.editor->begin_pass(pass.site, pass.sequences);
+  if (pass.probe != nullptr) pass.probe->begin_pass(pass.site, pass.sequences);
   for (const Sequence sequence : pass.sequences) {
     check(sequence.cache == nullptr || sequence.cache->length() == sequence.first_position,
           "a sequence goes on at the length of its cache");

@@ -9,6 +9,9 @@
 
 namespace heed {
 
+// Which of the two texts of a pair.
+enum class PairSide { source, target };
+
 // Sequences of different lengths, one below the other: sequence b is
 // tokens[row_starts[b], row_starts[b + 1]).
 struct TokenRows {

@@ -1,6 +1,6 @@
 #include "server/explorer.h"
 
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/page.h"
 #include "server/explorer/state.h"
@@ -38,6 +38,11 @@ void add_routes_of_traces(Router& router, std::shared_ptr<TraceState> state) {
                    "\"target\", and ask below /api/traces/{id}");
 }
 
+// One that outlives the routes.
+std::shared_ptr<const LoadedTranslator> borrowed(const LoadedTranslator& translator) {
+  return {std::shared_ptr<void>(), &translator};
+}
+
 void add_page(Router& router) {
   router.add("GET", "/api/openapi.json", [](const Request&) {
     return text_reply(std::string(openapi_document()), "application/json");
@@ -53,7 +58,7 @@ void register_explorer(Router& router, Context& context) {
   Translator translator;
   if (HeldTranslator* const held = context.translator; held != nullptr) {
     translator = [held]() -> const LoadedTranslator& { return held->get(); };
-    state->load_translator = [held] { return pair_model_of(held->get()); };
+    state->load_translator = [held] { return borrowed(held->get()); };
   }
   add_routes_of_traces(router, state);
   StateRoutes routes(router, state);
@@ -73,20 +78,20 @@ void register_explorer(Router& router, Context& context) {
 
 void register_translator_explorer(Router& router, Compute& compute,
                                   const LoadedTranslator& translator, std::int64_t budget) {
-  const PairModel model = pair_model_of(translator);
-  router.add("GET", "/api/model", [model](const Request&) {
-    const Architecture& architecture = model.architecture();
-    return json_reply({{"name", model.name},
+  router.add("GET", "/api/model", [&translator](const Request&) {
+    const Architecture& architecture = translator.architecture();
+    return json_reply({{"name", translator.name},
                        {"is_translator", true},
                        {"encoder", dimensions_json(architecture.encoder())},
                        {"decoder", dimensions_json(architecture.decoder())},
-                       {"parameters", std::ssize(model.model->parameters().all())}});
+                       {"parameters", std::ssize(translator.model.parameters().all())}});
   });
   add_routes_of_traces(
-      router, std::make_shared<TraceState>(TraceState{
-                  .compute = compute, .traces = TraceStore(budget), .load_translator = [model] {
-                    return model;
-                  }}));
+      router,
+      std::make_shared<TraceState>(TraceState{
+          .compute = compute, .traces = TraceStore(budget), .load_translator = [&translator] {
+            return borrowed(translator);
+          }}));
   add_translator_route(router, compute,
                        [&translator]() -> const LoadedTranslator& { return translator; });
   add_page(router);

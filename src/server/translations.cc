@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "server/fields.h"
@@ -71,10 +71,9 @@ Reply translate(const Request& request, const TranslationService& service) {
   OrderedJson choices = choices_of(translator, found, counts);
   service.metrics.prompt_tokens += counts.read;
   service.metrics.predicted_tokens += counts.written;
-  const PairModel model = pair_model_of(translator);
   OrderedJson unread = OrderedJson::array();  // of each text
   for (std::int64_t i = 0; i < asked.sources.count(); ++i) {
-    unread.push_back(unread_json(unread_in(model, PairSide::source, asked.sources.source(i)),
+    unread.push_back(unread_json(unread_in(translator, PairSide::source, asked.sources.source(i)),
                                  UnreadFor::translation));
   }
   Reply reply = json_reply({{"object", "translation"},

@@ -18,7 +18,6 @@
 namespace heed {
 
 // Pairs of lines: two aligned text files, or one with a tab between the sides.
-enum class PairSide { source, target };
 const char* pair_side_name(PairSide side);  // "source", "target"
 
 class PairText {

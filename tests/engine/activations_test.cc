@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "base/expect_error.h"
 #include "heed/detection.h"
 #include "heed/generation.h"
 #include "heed/microworld.h"
@@ -206,6 +208,60 @@ TEST(Tokens, OfATextAndItsParts) {
 TEST(MicroworldStories, AreJson) {
   EXPECT_THAT(microworld_story(5, 0, {"mystery"}), HasSubstr("\"culprit\""));
   EXPECT_THROW(microworld_story(5, 0, {"saga"}), Error);
+}
+
+// Largest difference of a point of one sequence of a batch from the same of it alone, by the
+// largest number there.
+double batch_error(const SharedView& batch, std::int64_t b, const SharedView& alone) {
+  double difference = 0, largest = 0;
+  for (std::int64_t t = 0; t < alone.shape[1]; ++t) {
+    for (std::int64_t c = 0; c < alone.shape.back(); ++c) {
+      const double found = batch.data[b * batch.strides[0] + t * batch.strides[1] + c];
+      const double wanted = alone.data[t * alone.strides[1] + c];
+      difference = std::max(difference, std::abs(found - wanted));
+      largest = std::max(largest, std::abs(wanted));
+    }
+  }
+  return difference / largest;
+}
+
+TEST(Activations, OfTextsOfDifferentLengths) {
+  const std::vector<std::int32_t> first = some_tokens(), second{first.begin(), first.begin() + 4};
+  std::vector<std::int32_t> both = second;
+  both.insert(both.end(), first.begin(), first.end());
+  const std::int64_t lengths[] = {4, std::ssize(first)};
+  const TokenBatch batch{.tokens = both, .sequences = 2, .lengths = lengths};
+  const Activations found = record(starter_model(), batch);
+  const Activations short_one = record(starter_model(), {second}),
+                    long_one = record(starter_model(), {first});
+  EXPECT_THAT(found.lengths(), ElementsAre(4, std::ssize(first)));
+  EXPECT_THAT(found.source_lengths(), ElementsAre());
+  ASSERT_EQ(found.tokens().size(), 2 * first.size());
+  EXPECT_EQ(found.tokens()[3], second[3]);
+  EXPECT_EQ(found.tokens()[4], -1);
+  const std::string name = "blocks.2.hook_resid_post";
+  EXPECT_EQ(found.shape(name)[1], std::ssize(first));
+  const SharedView values = found.at(name);
+  // Sums of up to 4C = 1024 products, 12 of them one after the other: √1024·√12·2⁻²⁴ of the norm of
+  // a row, of which the largest number is a good part.
+  EXPECT_LE(batch_error(values, 0, short_one.at(name)), 1e-5);
+  EXPECT_LE(batch_error(values, 1, long_one.at(name)), 1e-5);
+  EXPECT_EQ(values.data[4 * values.strides[1]], 0);  // after the end of the first
+  const Array losses = next_token_losses(starter_model(), batch);
+  const Array alone = next_token_losses(starter_model(), {second});
+  ASSERT_EQ(losses.shape(), (std::vector<std::int64_t>{2, std::ssize(first) - 1}));
+  for (std::size_t t = 0; t < 3; ++t) EXPECT_NEAR(losses[t], alone[t], 1e-4);
+  EXPECT_EQ(losses[3], 0);
+
+  const auto refused = [&](const TokenBatch& wrong, const char* says) {
+    testing::expect_error(
+        ErrorCode::invalid_argument, [&] { run(starter_model(), wrong); }, says);
+  };
+  refused({.tokens = both, .sequences = 4}, "are not 4 sequences of one length");
+  refused({.tokens = both, .sequences = 3, .lengths = lengths}, "3 sequences of the lengths 4, ");
+  const std::int64_t longer[] = {4, std::ssize(first) + 1}, none[] = {0, std::ssize(both)};
+  refused({.tokens = both, .sequences = 2, .lengths = longer}, "sequences of the lengths 4, ");
+  refused({.tokens = both, .sequences = 2, .lengths = none}, "sequences of the lengths 0, ");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "engine/embedded_files.h"
-#include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/pair_examples.h"
 #include "engine/pull.h"
 #include "heed/translate.h"
@@ -46,8 +46,8 @@ class CarriedTranslator : public ::testing::Test {
   void SetUp() override {
     if (!translator_files()) GTEST_SKIP() << "this build carries no translator";
   }
-  static const PairModel& model() {
-    static const PairModel loaded = load_pair_model(own_name);
+  static const LoadedTranslator& model() {
+    static const LoadedTranslator loaded = load_translator(own_name, {}, TokenizerNeed::optional);
     return loaded;
   }
   static Json committed() { return parse_json(translator_files()->examples, "examples.json"); }
@@ -107,7 +107,7 @@ TEST_F(CarriedTranslator, ExamplesPointAtTheWordsThatBelongTogether) {
     EXPECT_EQ(model().target_text(texts.tokens.target), example["target"].get<std::string>());
     const auto source = model().words(PairSide::source, texts.tokens.source);
     const auto target = model().words(PairSide::target, texts.tokens.target);
-    const RecordedPass pass(*model().model, std::move(texts.tokens));
+    const RecordedPass pass(model().model, std::move(texts.tokens));
     RecordedAttention attention(pass);
     const CrossHead head{example["layer"].get<std::int64_t>(), example["head"].get<std::int64_t>()};
     const auto links =

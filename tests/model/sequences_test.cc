@@ -188,7 +188,8 @@ TEST(Sequences, GoOnFromCachesOfTheirOwnAsFromTheWholeText) {
   }
 }
 
-// What a probe sees of a pass over several sequences of different lengths: all rows as one view.
+// What a probe sees of a pass over several sequences of different lengths: all rows as one view,
+// and planes of the longest.
 TEST(Sequences, OfAnyLengthsShowTheirRowsOneBelowTheOther) {
   const Transformer model = initialised(PositionKind::learned);
   testing::RecordingProbe probe;
@@ -196,7 +197,10 @@ TEST(Sequences, OfAnyLengthsShowTheirRowsOneBelowTheOther) {
       end_of(model, some_text, {.sequences = Sequences::of_lengths(text_starts), .probe = &probe});
   EXPECT_EQ(probe.records.at("hook_pos_embed").shape, (Shape{1, 11, width}));
   EXPECT_EQ(probe.records.at("blocks.1.attn.hook_q").shape, (Shape{1, 11, 2, width / 2}));
-  EXPECT_FALSE(probe.records.contains("blocks.0.attn.hook_pattern"));
+  const auto& pattern = probe.records.at("blocks.0.attn.hook_pattern");
+  EXPECT_EQ(pattern.shape, (Shape{3, 2, 6, 6}));
+  EXPECT_EQ(pattern.values[6 * 6 * 2], 1);      // of the sequence of one position
+  EXPECT_EQ(pattern.values[6 * 6 * 2 + 1], 0);  // after its end
   const View<const float> table = model.parameters().stack().position_embedding;
   const std::vector<float>& shown = probe.records.at("hook_pos_embed").values;
   EXPECT_EQ(shown[5 * width], table(0, 0));   // the third sequence begins

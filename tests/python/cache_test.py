@@ -135,8 +135,14 @@ class Cache(TestCase):
         after = self.model.run_with_hooks(self.tokens, [("blocks.0.hook_resid_post", move)])
         predicted = step * float((gradient.astype(np.float64) ** 2).sum())
         self.assertAlmostEqual(float(after[0, -1, 5] - before) / predicted, 1.0, delta=0.05)
-        with self.assertRaisesRegex(heed.errors.InvalidArgument, "not of a batch of 2"):
-            self.model.run_with_cache(np.repeat(self.tokens, 2, 0), "z", incl_bwd=True)
+        # Each sequence of a batch has the gradient of its own target.
+        others = (self.tokens + 1) % self.model.cfg.d_vocab
+        _, both = self.model.run_with_cache(np.concatenate([others, self.tokens]), "resid_post",
+                                            incl_bwd=True, logit_target=[(-1, 5, 1.0)])
+        np.testing.assert_allclose(both["resid_post_grad", 0][1:], gradient,
+                                   atol=1e-5 * float(np.abs(gradient).max()))
+        self.assertGreater(float(np.abs(both["resid_post_grad", 0][0] - gradient).max()),
+                           1e-2 * float(np.abs(gradient).max()))
 
     def test_stacks(self):
         cache, model = self.cache, self.model

@@ -44,14 +44,103 @@ class Tokens(TestCase):
         self.assertIsInstance(ragged, list)
         logits = self.model([PROMPT, PROMPT + " the thief."])
         self.assertEqual([each.shape[1] for each in logits], [len(row) for row in ragged])
-        self.assert_same_bits(logits[0], self.model(PROMPT))
-        both, caches = self.model.run_with_cache([PROMPT, PROMPT + " the thief."])
-        for one, alone, cache, row in zip(both, logits, caches, ragged):
+        self.assert_alike(logits[0], self.model(PROMPT))
+        both, _ = self.model.run_with_cache([PROMPT, PROMPT + " the thief."])
+        for one, alone in zip(both, logits):
             self.assert_same_bits(one, alone)
-            self.assertEqual(cache.tokens[0].tolist(), row.tolist())
-        self.assertEqual(len(self.model([PROMPT, PROMPT + " the thief."], return_type="loss")), 2)
-        with self.assertRaisesRegex(Wrong, "texts of one length"):
-            self.model([PROMPT, PROMPT + " the thief."], token_types=[0, 0])
+        losses = self.model([PROMPT, PROMPT + " the thief."], return_type="loss")
+        for loss, text in zip(losses, [PROMPT, PROMPT + " the thief."]):
+            self.assertAlmostEqual(loss, self.model.loss(text), delta=1e-5)
+        with self.assertRaisesRegex(Wrong, "have the lengths .*expected those of the texts"):
+            self.model([PROMPT, PROMPT + " the thief."], token_types=[[0, 0], [0]])
+
+    def test_a_cache_of_texts_of_different_lengths(self):
+        texts = [PROMPT, PROMPT + " the thief.", "A"]
+        tokens = self.model.to_tokens(texts)
+        lengths = [len(row) for row in tokens]
+        for names in (None, ["resid_post2", "pattern1", "attn_scores1", "z0", "embed",
+                             "ln_final.hook_normalized"]):
+            _, cache = self.model.run_with_cache(texts, names)
+            self.assertEqual(cache.lengths.tolist(), lengths)
+            self.assertEqual(cache.attention_mask.sum(1).tolist(), lengths)
+            self.assertEqual(cache.attention_mask.shape, (3, max(lengths)))
+            for b, row in enumerate(tokens):
+                self.assertEqual(cache.tokens[b][cache.attention_mask[b] == 1].tolist(),
+                                 row.tolist())
+                _, alone = self.model.run_with_cache(row)
+                for name in cache:
+                    if name == "unembed.hook_out":
+                        continue
+                    all_, own = np.asarray(cache[name]), np.asarray(alone[name])
+                    self.assertEqual(list(all_.shape), list(cache[name].shape))
+                    self.assertEqual(all_.shape[0], 3)
+                    if name.endswith(("pattern", "attn_scores")):
+                        part, rest = all_[b:b + 1, :, :len(row), :len(row)], all_[b, :, len(row):]
+                        wanted = 0 if name.endswith("pattern") else -np.inf
+                        self.assertTrue((rest == wanted).all())
+                    else:
+                        part, rest = all_[b:b + 1, :len(row)], all_[b, len(row):]
+                        self.assertFalse(rest.any())
+                    self.assert_alike(part, own)
+        with self.assertRaisesRegex(Wrong, "only that of one can be removed"):
+            cache.remove_batch_dim()
+
+    def test_tiles_and_stacks_of_texts_of_different_lengths(self):
+        texts = [PROMPT, PROMPT + " the thief."]
+        _, cache = self.model.run_with_cache(texts)
+        for b, text in enumerate(texts):
+            _, alone = self.model.run_with_cache(text)
+            length = int(cache.lengths[b])
+            self.assert_alike(cache["pattern", 2][b, 1, :length, :length],
+                              alone["pattern", 2][0, 1])
+            # The last position is each text's own.
+            last = cache.decompose_resid(apply_ln=True, pos_slice=-1)
+            self.assert_alike(last[:, b], alone.decompose_resid(apply_ln=True, pos_slice=-1)[:, 0])
+            whole = cache.decompose_resid(apply_ln=True)
+            self.assertTrue(np.isfinite(whole).all())
+            self.assert_alike(whole[:, b, :length], alone.decompose_resid(apply_ln=True)[:, 0])
+        with self.assertRaisesRegex(Wrong, "position -9 does not exist"):
+            self.model.run_with_cache(["A", PROMPT])[1].decompose_resid(pos_slice=-9)
+
+    def test_hooks_of_texts_of_different_lengths(self):
+        texts = [PROMPT, PROMPT + " the thief."]
+        for name in ("resid_pre2", "z1", "pattern1", "embed"):
+            seen = []
+
+            def hook(values, hook):
+                seen.append((hook.text, values.shape))
+                values[:, -1] *= 0.5  # of a pattern, the last head's
+
+            together = self.model.run_with_hooks(texts, [(name, hook)])
+            self.assertEqual([text for text, _ in seen], [0, 1])
+            self.assertTrue(all(shape[0] == 1 for _, shape in seen))
+            plain = self.model(texts)
+            for b, text in enumerate(texts):
+                self.assert_alike(together[b], self.model.run_with_hooks(text, [(name, hook)]))
+                self.assertGreater(float(np.abs(together[b] - plain[b]).max()), 1e-3)
+            # What hooks left is what a cache holds.
+            _, cache = self.model.run_with_cache(texts, name, fwd_hooks=[(name, hook)])
+            for b, text in enumerate(texts):
+                _, alone = self.model.run_with_cache(text, name, fwd_hooks=[(name, hook)])
+                found = np.asarray(cache[name])[b:b + 1]
+                own = np.asarray(alone[name])
+                self.assert_alike(found[tuple(slice(0, size) for size in own.shape)], own)
+
+    def test_gradients_of_texts_of_different_lengths(self):
+        texts = [PROMPT, PROMPT + " the thief."]
+        halves = [("z1", lambda gradient, hook: 0.5 * gradient)]
+        for target in (None, [(-1, 5, 1.0), (0, 7, -2.0)]):
+            for hooks in ([], halves):
+                _, cache = self.model.run_with_cache(texts, "resid_pre1", incl_bwd=True,
+                                                     logit_target=target, bwd_hooks=hooks)
+                for b, text in enumerate(texts):
+                    _, alone = self.model.run_with_cache(text, "resid_pre1", incl_bwd=True,
+                                                         logit_target=target, bwd_hooks=hooks)
+                    own = alone["resid_pre_grad", 1]
+                    found = cache["resid_pre_grad", 1][b:b + 1, :own.shape[1]]
+                    self.assertGreater(float(np.abs(own).max()), 1e-6)
+                    self.assertLess(float(np.abs(found - own).max()),
+                                    1e-5 * float(np.abs(own).max()))
 
     def test_generations_of_several_prompts(self):
         prompts = [PROMPT, PROMPT + " the thief."]

@@ -56,12 +56,30 @@ class Translators(TestCase):
         targets = [TARGET, "Die Frau sieht einen roten Vogel."]
         logits = self.model(source=sources, target=targets)
         for each, source, target in zip(logits, sources, targets):
-            self.assert_same_bits(each, self.model(source=source, target=target))
-        found, caches = self.model.run_with_cache(source=sources, names_filter="cross.z")
-        for each, cache, source in zip(found, caches, sources):
-            alone, of_it = self.model.run_with_cache(source=source, names_filter="cross.z")
-            self.assert_same_bits(each, alone)
-            self.assert_same_bits(cache["cross.z", 1], of_it["cross.z", 1])
+            self.assert_alike(each, self.model(source=source, target=target))
+        losses = self.model.loss(source=sources, target=targets)
+        for names in ("cross.z", None):
+            found, cache = self.model.run_with_cache(source=sources, names_filter=names)
+            for b, source in enumerate(sources):
+                alone, of_it = self.model.run_with_cache(source=source, names_filter=names)
+                self.assert_alike(found[b], alone)
+                own = of_it["cross.z", 1]
+                self.assertEqual(int(cache.lengths[b]), own.shape[1])
+                self.assert_alike(cache["cross.z", 1][b:b + 1, :own.shape[1]], own)
+                self.assertAlmostEqual(
+                    losses[b], self.model.loss(source=source, target=targets[b]), delta=1e-5)
+        self.assertEqual(cache.source_mask.sum(1).tolist(), cache.source_lengths.tolist())
+        for b, source in enumerate(sources):
+            read = cache.source_tokens[b][cache.source_mask[b] == 1]
+            _, of_it = self.model.run_with_cache(source=source)
+            self.assertEqual(read.tolist(), of_it.source_tokens[0].tolist())
+            queries, keys = len(of_it.target_tokens[0]), len(read)
+            pattern = np.asarray(cache["cross.pattern", 1])
+            self.assert_alike(pattern[b, :, :queries, :keys],
+                              np.asarray(of_it["cross.pattern", 1])[0])
+            self.assertFalse(pattern[b, :, :, keys:].any())
+            self.assert_alike(cache["encoder.1.hook_resid_post"][b, :keys],
+                              of_it["encoder.1.hook_resid_post"][0])
         with self.assertRaisesRegex(Wrong, "2 sources, expected as many targets"):
             self.model(source=sources, target=[TARGET])
 

@@ -101,16 +101,12 @@ TEST(TranslationsReading, EachTextHasItsWords) {
   LoadedTranslator translator = testing::small_loaded_translator();
   translator.reading = std::make_shared<const ReadingRecord>(
       ReadingRecord{.title = "two", .tokens = 1, .words = WordSet({"the", "dog"})});
-  const PairModel model{.name = "small",
-                        .model = {},
-                        .source_tokenizer = translator.tokenizers.source,
-                        .target_tokenizer = translator.tokenizers.target,
-                        .reading = translator.reading};
   const auto tokens = translator.encode("the dog sees", "the text");
-  const auto unread = unread_in(model, PairSide::source, tokens);
+  const auto unread = unread_in(translator, PairSide::source, tokens);
   ASSERT_TRUE(unread);
   EXPECT_THAT(unread->different_unread, ElementsAre("sees"));
-  EXPECT_FALSE(unread_in(model, PairSide::target, tokens)) << "nothing is known of its targets";
+  EXPECT_FALSE(unread_in(translator, PairSide::target, tokens))
+      << "nothing is known of its targets";
 }
 
 }  // namespace

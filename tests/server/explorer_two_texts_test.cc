@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "engine/searched_beams.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/toy_pairs.h"
@@ -73,7 +73,7 @@ class ExplorerTwoTexts : public ::testing::Test {
   }
 
   LoadedTranslator translator_ = toy_translator();
-  PairModel model_ = pair_model_of(translator_);
+  const LoadedTranslator& model_ = translator_;
   Compute compute_;
   Router router_;
   const Json document_ = Json::parse(openapi_document());
@@ -84,7 +84,7 @@ TEST_F(ExplorerTwoTexts, NumbersAreThoseOfThePass) {
   const std::string pair = make(texts());
   const Texts tokens{model_.encode_source("the queen met the mole"),
                      model_.encode_target("one fluffy day")};
-  const RecordedPass pass(*model_.model, tokens);
+  const RecordedPass pass(model_.model, tokens);
   const Json described = get(pair);
   EXPECT_EQ(described["source"]["tokens"].size(), tokens.source.size());
   EXPECT_EQ(described["target"]["words"][0]["end"].get<int>(), 1);  // the start by itself
@@ -97,7 +97,7 @@ TEST_F(ExplorerTwoTexts, NumbersAreThoseOfThePass) {
     const std::string head = pair + "/attention/" + site["site"].get<std::string>() + "/1/2";
     const Json plane = array(head);
     const Tensor<float> expected =
-        RecordedAttention(RecordedPass(*model_.model, tokens)).pattern(of, 1, 2);
+        RecordedAttention(RecordedPass(model_.model, tokens)).pattern(of, 1, 2);
     ASSERT_EQ(plane["values"].size(), static_cast<std::size_t>(expected.size()));
     for (std::int64_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(plane["values"][static_cast<std::size_t>(i)].get<float>(), expected[i], 1e-6);

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/embedded_files.h"
-#include "engine/load_pair_model.h"
+#include "engine/loaded_translator.h"
 #include "microscope/attention/recorded_attention.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"
@@ -88,8 +88,8 @@ TEST_F(TranslatorBesideAModel, TranslatesAndShowsPairs) {
   EXPECT_TRUE(pair["model"]["name"] == "small");
   const auto shown =
       explorer_.array("/api/traces/" + pair["id"].get<std::string>() + "/attention/cross/0/1");
-  const PairModel model = pair_model_of(held_.get());
-  const RecordedPass pass(*model.model,
+  const LoadedTranslator& model = held_.get();
+  const RecordedPass pass(model.model,
                           {model.encode_source("the dog"), model.encode_target("der Hund")});
   const Tensor<float> plane = RecordedAttention(pass).pattern(cross_site, 0, 1);
   ASSERT_EQ(std::ssize(shown.values), plane.size());

@@ -9,8 +9,8 @@
 #include "base/random.h"
 #include "engine/bench/measurer.h"
 #include "engine/bench/work_cost.h"
-#include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
+#include "engine/loaded_translator.h"
 #include "generate/beam_search.h"
 #include "model/input_checks.h"
 #include "model/parameter_count.h"
@@ -32,10 +32,12 @@ constexpr std::int64_t loss_rows = 1024;
 // The model whose own weights are measured; null: random weights.
 std::shared_ptr<const Transformer> own_model(const BenchmarkOptions& options) {
   if (options.model.empty()) return nullptr;
-  require(is_pair_model(options.model), ErrorCode::unsupported,
+  require(is_translator(options.model), ErrorCode::unsupported,
           "'{}' has no encoder: `heed bench decode -m {}` measures a decoder alone", options.model,
           options.model);
-  std::shared_ptr<const Transformer> own = load_pair_model(options.model).model;
+  const auto loaded = std::make_shared<const LoadedTranslator>(
+      load_translator(options.model, {}, TokenizerNeed::optional));
+  std::shared_ptr<const Transformer> own(loaded, &loaded->model);
   const WeightFormat stored = own->parameters().prepared_format();
   require(stored == WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}: measure the model that it was converted from, with --dtype",

@@ -30,7 +30,7 @@ std::optional<UnreadWords> unread_in(const LoadedModel& model, std::span<const s
   return find_unread(*words, ids, model.text_pieces(ids), *model.tokenizer);
 }
 
-std::optional<UnreadWords> unread_in(const PairModel& model, PairSide side,
+std::optional<UnreadWords> unread_in(const LoadedTranslator& model, PairSide side,
                                      std::span<const std::int32_t> ids) {
   const WordSet* const words = words_of_side(model.reading.get(), side);
   if (words == nullptr || model.tokenizer(side) == nullptr) return std::nullopt;

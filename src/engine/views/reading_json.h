@@ -9,14 +9,13 @@
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
-#include "engine/pair_model.h"
 #include "tokenizer/unread_words.h"
 
 namespace heed {
 
 // The words of a text that a model has not read whole; nothing where that is not known of it.
 std::optional<UnreadWords> unread_in(const LoadedModel& model, std::span<const std::int32_t> ids);
-std::optional<UnreadWords> unread_in(const PairModel& model, PairSide side,
+std::optional<UnreadWords> unread_in(const LoadedTranslator& model, PairSide side,
                                      std::span<const std::int32_t> ids);
 // Of a text as it was written, with its bytes.
 std::optional<UnreadWords> unread_in(const LoadedModel& model, std::string_view text);

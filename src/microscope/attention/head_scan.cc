@@ -51,21 +51,29 @@ std::optional<HeadPattern> head_pattern_from_name(std::string_view name) {
 struct HeadScan::Rows {
   std::int64_t layer;
   View<const std::int32_t> tokens;  // (B, T), or none
-  const kernels::AttentionInput<float>& input;
+  kernels::AttentionInput<float> input;
   View<const float> log_sum_exp;
   Pass pass;              // with its editor
   Tensor<float> numbers;  // (9, B·H·T)
   kernels::AttentionRowStatistics<float> rows;
   View<float> total;  // Σ p: one unless the row was edited
 
-  Rows(const Point& pattern, const kernels::AttentionInput<float>& attention, View<const float> lse,
-       View<const std::int32_t> read, Editor* editor)
+  struct Edits {
+    Editor* editor;  // or null
+    std::int64_t text;
+  };
+  Rows(const Point& pattern, const Attended& attended, View<const std::int32_t> read,
+       const Edits& edits)
       : layer(pattern.layer),
         tokens(read),
-        input(attention),
-        log_sum_exp(lse),
-        pass({.sequences = {lse.extent(0), lse.extent(2)}, .site = pattern.site, .editor = editor}),
-        numbers(Shape{9, lse.size()}) {
+        input(attended.input),
+        log_sum_exp(attended.log_sum_exp),
+        pass({.sequences = {log_sum_exp.extent(0), log_sum_exp.extent(2)},
+              .site = pattern.site,
+              .editor = edits.editor,
+              .first_sequence = edits.text}),
+        numbers(Shape{9, log_sum_exp.size()}) {
+    const View<const float> lse = log_sum_exp;
     const auto part = [&](std::int64_t index) {
       return View<float>(numbers.data() + index * lse.size(), lse.shape());
     };
@@ -216,18 +224,33 @@ bool HeadScan::wants_attention_at(const Point& pattern) const {
   return std::ranges::find(sites_, site_of_pattern(pattern), &Site::site) != sites_.end();
 }
 
+void HeadScan::begin_pass(StackSite site, const Sequences& sequences) {
+  (site == StackSite::encoder ? source_rows_ : rows_) = sequences;
+}
+
+View<const std::int32_t> HeadScan::tokens_of(StackSite site, std::int64_t text) const {
+  const View<const std::int32_t>& all = site == StackSite::encoder ? source_ : tokens_;
+  const Sequences& rows = site == StackSite::encoder ? source_rows_ : rows_;
+  if (!all.present() || !rows.is_ragged()) return all;
+  return all.slice(1, rows[text].row_begin, rows[text].row_end);
+}
+
 void HeadScan::observe_attention_at(const Point& pattern,
                                     const kernels::AttentionInput<float>& input,
-                                    View<const float> log_sum_exp) {
+                                    View<const float> log_sum_exp, std::int64_t text) {
   require(!stop_requested(setup_.stop), ErrorCode::interrupted,
           "interrupted while reading attention");
   Site& site = *std::ranges::find(sites_, site_of_pattern(pattern), &Site::site);
-  if (site.scope != AttentionScope::past) return scan_planes(site, pattern, input, log_sum_exp);
+  if (site.scope != AttentionScope::past) {
+    return scan_planes(site, pattern, {input, log_sum_exp}, text);
+  }
   require(input.query.extent(1) == input.key.extent(1), ErrorCode::invalid_argument,
           "heads are scanned in passes over whole texts, not during cached decoding");
   const std::int64_t batch = input.query.extent(0);
-  if (tokens_.present()) require_shape(tokens_, {batch, input.key.extent(1)}, "expected tokens");
-  scan_past(site, Rows(pattern, input, log_sum_exp, tokens_, setup_.editor), pattern.layer);
+  const View<const std::int32_t> tokens = tokens_of(pattern.site, text);
+  if (tokens.present()) require_shape(tokens, {batch, input.key.extent(1)}, "expected tokens");
+  scan_past(site, Rows(pattern, {input, log_sum_exp}, tokens, {setup_.editor, text}),
+            pattern.layer);
 }
 
 void HeadScan::scan_past(Site& site, const Rows& all, std::int64_t layer) {
@@ -236,8 +259,8 @@ void HeadScan::scan_past(Site& site, const Rows& all, std::int64_t layer) {
   const std::int64_t positions = rows.entropy.extent(2);
   for (std::int64_t b = 0; b < batch; ++b) {
     std::int64_t repeated = 0;
-    if (tokens_.present()) {
-      repeated = std::ranges::count_if(earlier_copies(tokens_[b]),
+    if (all.tokens.present()) {
+      repeated = std::ranges::count_if(earlier_copies(all.tokens[b]),
                                        [](std::int64_t copies) { return copies > 0; });
     }
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -272,18 +295,20 @@ void HeadScan::scan_past(Site& site, const Rows& all, std::int64_t layer) {
 }
 
 // Rows of texts that are read whole are summed block by block.
-void HeadScan::scan_planes(Site& site, const Point& pattern,
-                           const kernels::AttentionInput<float>& input,
-                           View<const float> log_sum_exp) {
+void HeadScan::scan_planes(Site& site, const Point& pattern, const Attended& attended,
+                           std::int64_t text) {
+  const auto& [input, log_sum_exp] = attended;
   const bool across = site.scope == AttentionScope::other_text;
-  const View<const std::int32_t> read = across ? View<const std::int32_t>{}
-                                        : site.site.stack == StackSite::encoder ? source_
-                                                                                : tokens_;
+  const View<const std::int32_t> read =
+      across ? View<const std::int32_t>{} : tokens_of(pattern.site, text);
   const AttentionPoints& points = across ? cross_attention_points : self_attention_points;
   const std::int64_t batch = input.query.extent(0), heads = input.query.extent(2);
   const std::int64_t queries = input.query.extent(1), keys = input.key.extent(1);
   if (read.present()) require_shape(read, {batch, keys}, "expected tokens");
-  const Pass pass{.sequences = {batch, queries}, .site = pattern.site, .editor = setup_.editor};
+  const Pass pass{.sequences = {batch, queries},
+                  .site = pattern.site,
+                  .editor = setup_.editor,
+                  .first_sequence = text};
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto tokens = read.present() ? read[b].span() : std::span<const std::int32_t>{};
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -479,8 +504,9 @@ HeadScan scan_heads(const RecordedPass& pass, std::vector<AttentionSite> sites, 
                 {.editor = pass.edited_by(), .sites = std::move(sites), .stop = stop});
   const Texts& texts = pass.texts();
   View<const std::int32_t> source;
-  if (!texts.source.empty()) source = {texts.source.data(), {1, pass.sources()}};
-  scan.expect({texts.target.data(), {pass.sequences(), pass.positions()}}, source);
+  if (!texts.source.empty()) source = {texts.source.data(), {1, std::ssize(texts.source)}};
+  const Sequences& rows = pass.sequences();
+  scan.expect({texts.target.data(), {rows.view_batch(), rows.view_positions()}}, source);
   pass.replay(scan);
   scan.expect({});
   return scan;

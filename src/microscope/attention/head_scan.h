@@ -58,18 +58,20 @@ class HeadScan final : public Probe {
   explicit HeadScan(const Architecture& architecture, HeadScanSetup setup = {});
 
   // Sets the tokens (B, T) of the next pass, which starts from an empty cache; of two texts, those
-  // of the target, and those of the source. Without them duplicate and induction stay zero.
+  // of the target, and those of the source. Of texts of different lengths, (1, N). Without them
+  // duplicate and induction stay zero.
   void expect(View<const std::int32_t> tokens, View<const std::int32_t> source = {}) {
     tokens_ = tokens;
     source_ = source;
   }
 
+  void begin_pass(StackSite site, const Sequences& sequences) override;
   bool wants(const Point&) const override { return false; }
   void observe(const Point&, View<const float>) override {}
   bool wants_attention_at(const Point& pattern) const override;
   // Throws Error{interrupted} when stopped.
   void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
-                            View<const float> log_sum_exp) override;
+                            View<const float> log_sum_exp, std::int64_t text) override;
 
   // Means over the queries of every sequence, as HeadStatistics says.
   HeadStatistics statistics(std::int64_t layer, std::int64_t head,
@@ -109,8 +111,8 @@ class HeadScan final : public Probe {
   };
   struct Rows;
   void scan_past(Site& site, const Rows& rows, std::int64_t layer);
-  void scan_planes(Site& site, const Point& pattern, const kernels::AttentionInput<float>& input,
-                   View<const float> log_sum_exp);
+  void scan_planes(Site& site, const Point& pattern, const Attended& attended, std::int64_t text);
+  View<const std::int32_t> tokens_of(StackSite site, std::int64_t text) const;  // (B, T), or none
   Fit fit(const HeadDetector& detector, const Rows& rows, std::int64_t b, std::int64_t h) const;
   const Site& of(AttentionSite site) const;
   const Sums& at(std::int64_t layer, std::int64_t head, AttentionSite site) const;
@@ -119,6 +121,7 @@ class HeadScan final : public Probe {
   std::vector<Site> sites_;
   View<const std::int32_t> tokens_;
   View<const std::int32_t> source_;
+  Sequences rows_, source_rows_;  // of the pass
 };
 
 // Of every head of these sites (empty: all) in a recorded pass over one text, or two.

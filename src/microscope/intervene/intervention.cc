@@ -273,7 +273,8 @@ bool selects_position(const Selection& where, std::int64_t position) {
   return position >= where.first_position && position <= where.last_position;
 }
 
-// Whether values that replace others reach to the end of a text whose pass has `rows` positions.
+// Whether values that replace others reach to the end of a text whose pass has `rows` positions, or
+// the longest of several.
 // Steps of a generation lie behind them.
 void require_values_reach(const Intervention& intervention, const EditedPoint& edited,
                           std::int64_t rows) {
@@ -386,7 +387,7 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
     const Selection& where = intervention.where;
     if (is_plane && !chosen(where.heads, edited.head)) continue;
     const std::int64_t rows = values.extent(is_plane ? 2 : 1);
-    require_values_reach(intervention, edited, rows);
+    require_values_reach(intervention, edited, edited.longest(rows));
     Tensor<float> unmasked;
     if (is_unmasking(intervention.change)) unmasked = unmasked_scores(edited, values);
     for (std::int64_t b = 0; b < values.extent(0); ++b) {
@@ -411,14 +412,16 @@ void Interventions::edit(const EditedPoint& edited, View<float> values) {
 }
 
 void RowMean::add(View<const float> values) {
-  const std::int64_t positions = values.extent(1);
-  std::vector<float> row(static_cast<std::size_t>(values.size() / positions));
+  const std::int64_t rows = values.extent(0) * values.extent(1);
+  std::vector<float> row(static_cast<std::size_t>(values.size() / rows));
   sums_.resize(row.size(), 0.0);
-  for (std::int64_t t = 0; t < positions; ++t) {
-    copy_elements(values[0][t], row.data());
-    for (std::size_t i = 0; i < row.size(); ++i) sums_[i] += row[i];
+  for (std::int64_t b = 0; b < values.extent(0); ++b) {
+    for (std::int64_t t = 0; t < values.extent(1); ++t) {
+      copy_elements(values[b][t], row.data());
+      for (std::size_t i = 0; i < row.size(); ++i) sums_[i] += row[i];
+    }
   }
-  rows_ += positions;
+  rows_ += rows;
 }
 
 std::vector<float> RowMean::mean() const {
@@ -435,13 +438,31 @@ void require_mean(const Architecture& architecture, const Point& point) {
           point_name(point));
 }
 
+namespace {
+
+class MeanProbe final : public Probe {
+ public:
+  explicit MeanProbe(const Point& point) : point_(point) {}
+
+  bool wants(const Point& point) const override { return point == point_; }
+  void observe(const Point&, View<const float> values) override { mean_.add(values); }
+  std::vector<float> mean() const { return mean_.mean(); }
+
+ private:
+  Point point_;
+  RowMean mean_;
+};
+
+}  // namespace
+
 std::vector<float> mean_row(const Transformer& model, const Point& point,
                             std::span<const Texts> texts) {
   require_mean(model.architecture(), point);
+  require_point(model.architecture(), point);
   require(!texts.empty(), ErrorCode::invalid_argument, "a mean needs at least one text");
-  RowMean mean;
-  for (const Texts& each : texts) mean.add(values_at(model, point, each));
-  return mean.mean();
+  MeanProbe probe(point);
+  observe_passes(model, texts, probe);
+  return probe.mean();
 }
 
 Tensor<float> values_at(const Transformer& model, const Point& point, const Texts& texts) {

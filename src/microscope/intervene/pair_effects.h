@@ -50,7 +50,6 @@ std::vector<PairEffect> pair_effects(const RecordedPass& unedited, const Recorde
 // How far each vector at the end of a stack moves when one token becomes another: ‖after − before‖
 // / ‖before‖; exactly 0 where not a bit changes. Without a mask, a token moves all vectors of its
 // text, also those before it; with a causal mask, none before it.
-enum class PairSide { source, target };
 struct TokenInfluence {
   std::vector<double> encoder;  // (M)
   std::vector<double> decoder;  // (T)

@@ -26,6 +26,42 @@ bool is_head_input(PointKind kind) {
          kind == PointKind::key_input || kind == PointKind::value_input;
 }
 
+// Of one text: the mean loss of its next tokens. d_logits (T, V) may be absent.
+void start_from_loss(const Stack& stack, const TargetGradient& rows, View<float> d_logits) {
+  const View<const float> x = rows.unembedding_in;
+  const std::int64_t positions = x.extent(0);
+  const auto& unembedding = stack.parameters.unembedding;
+  const View<const std::int32_t> next(rows.next.data(), {positions});
+  const auto counted = positions - std::ranges::count(rows.next, kernels::ignored_target);
+  const float scale = 1.0F / static_cast<float>(counted);
+  Tensor<float> losses(Shape{positions});
+  if (d_logits.present()) {
+    kernels::linear_forward(x, unembedding, d_logits);
+    kernels::cross_entropy_forward_backward(d_logits, next, scale, losses, {});
+  }
+  VocabularyLoss loss(stack.specification.vocabulary_size);
+  loss.forward_backward(x, unembedding, next, losses,
+                        {.scale = scale, .d_x = rows.d_unembedding_in, .d_unembedding = {}});
+}
+
+// Of one text: a logit is a row of the unembedding times what it reads.
+void start_from_logits(const Stack& stack, const GradientTarget& target, View<float> d_x,
+                       View<float> d_logits) {
+  const std::int64_t positions = d_x.extent(0), vocabulary = stack.specification.vocabulary_size;
+  std::ranges::fill(d_x.span(), 0.0F);
+  for (const GradientTarget::Logit& logit : target.logits) {
+    require(logit.token >= 0 && logit.token < vocabulary, ErrorCode::invalid_argument,
+            "token {} is outside the vocabulary of {}", logit.token, vocabulary);
+    const std::int64_t row = row_of_logit(logit.position, positions);
+    if (d_logits.present()) d_logits(row, logit.token) += static_cast<float>(logit.weight);
+    const std::vector<float> weights =
+        kernels::multiplied_row(stack.parameters.unembedding, logit.token);
+    for (std::size_t channel = 0; channel < weights.size(); ++channel) {
+      d_x(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
+    }
+  }
+}
+
 }  // namespace
 
 void require_gradients_past(const Editor* editor, const Architecture& architecture,
@@ -60,50 +96,43 @@ std::vector<std::int32_t> next_tokens_of(const Architecture& architecture,
 
 void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& target,
                     const TargetGradient& rows) {
-  const View<const float> x = rows.unembedding_in;
-  const View<float> d_x = rows.d_unembedding_in;
-  const std::int64_t positions = x.extent(0), vocabulary = stack.specification.vocabulary_size;
-  const auto& unembedding = stack.parameters.unembedding;
-  if (target.logits.empty()) {
-    const View<const std::int32_t> next(rows.next.data(), {positions});
-    const auto counted = positions - std::ranges::count(rows.next, kernels::ignored_target);
-    const float scale = 1.0F / static_cast<float>(counted);
-    observe_logit_gradients(pass, unembedding, x, {next, scale});
-    Tensor<float> losses(Shape{positions});
-    VocabularyLoss loss(vocabulary);
-    loss.forward_backward(x, unembedding, next, losses,
-                          {.scale = scale, .d_x = d_x, .d_unembedding = {}});
-    return;
-  }
-  // A logit is a row of the unembedding times what it reads.
+  const std::int64_t vocabulary = stack.specification.vocabulary_size;
   Tensor<float> d_logits;
   if (pass.wants_gradient(PointKind::logits, -1)) {
-    d_logits = Tensor<float>(Shape{positions, vocabulary});
+    d_logits = Tensor<float>(Shape{pass.rows(), vocabulary});
+    d_logits.fill(0.0F);
   }
-  std::ranges::fill(d_x.span(), 0.0F);
-  for (const GradientTarget::Logit& logit : target.logits) {
-    require(logit.token >= 0 && logit.token < vocabulary, ErrorCode::invalid_argument,
-            "token {} is outside the vocabulary of {}", logit.token, vocabulary);
-    const std::int64_t row = row_of_logit(logit.position, positions);
-    if (d_logits.present()) d_logits.view()(row, logit.token) += static_cast<float>(logit.weight);
-    const std::vector<float> weights = kernels::multiplied_row(unembedding, logit.token);
-    for (std::size_t channel = 0; channel < weights.size(); ++channel) {
-      d_x(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
+  for (const Sequence each : pass.sequences) {
+    const auto own = [&](auto view) { return view.slice(0, each.row_begin, each.row_end); };
+    const View<float> d_own = d_logits.present() ? own(d_logits.view()) : View<float>{};
+    if (target.logits.empty()) {
+      start_from_loss(stack,
+                      {rows.next.subspan(static_cast<std::size_t>(each.row_begin),
+                                         static_cast<std::size_t>(each.length())),
+                       own(rows.unembedding_in), own(rows.d_unembedding_in)},
+                      d_own);
+    } else {
+      start_from_logits(stack, target, own(rows.d_unembedding_in), d_own);
     }
   }
   if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
 }
 
 void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
-  require(sequences() == 1, ErrorCode::invalid_argument,
-          "gradients are those of one sequence, not of a batch of {}", sequences());
   const Editor* const editor = editor_.get();
   // After the pass: functions of the user show only then which values they change.
   require_gradients_past(editor, architecture(), [&](const Point& point) {
     return probe.wants_gradient(point) || (editor != nullptr && editor->edits_gradient(point));
   });
   std::vector<std::int32_t> next;
-  if (target.logits.empty()) next = next_tokens_of(architecture(), tokens());
+  if (target.logits.empty()) {
+    for (const Sequence each : sequences()) {
+      const std::vector<std::int32_t> own =
+          next_tokens_of(architecture(), tokens().subspan(static_cast<std::size_t>(each.row_begin),
+                                                          static_cast<std::size_t>(each.length())));
+      next.insert(next.end(), own.begin(), own.end());
+    }
+  }
 
   // 2. the decoder, or the only stack
   const StackSite last = stacks_.back().site;
@@ -112,12 +141,13 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
   CrossMemory memory;
   Tensor<float> d_memory;
   if (attends) {
-    memory = {.rows = activations(StackSite::encoder).final_norm(), .texts = {1, sources()}};
+    memory = {.rows = activations(StackSite::encoder).final_norm(), .texts = source_rows_};
     of_target.memory = &memory;
     d_memory = Tensor<float>(memory.rows.shape());
     d_memory.fill(0.0F);
   }
-  const ActivationGradients buffers(architecture().decoder(), positions(), sources());
+  const std::int64_t memory_rows = attends ? source_rows_.rows() : 0;
+  const ActivationGradients buffers(architecture().decoder(), target_rows_.rows(), memory_rows);
   start_gradient(model_.stack(last), of_target, target, {next, final_rows(last), buffers.norm});
   stack_backward(model_.stack(last), token_view(last), of_target, activations(last), buffers,
                  nullptr, attends ? d_memory.view() : View<float>{});
@@ -125,7 +155,7 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
 
   // 1. the encoder: the gradient of what the decoder attended to sums over its layers
   const StackSite first = StackSite::encoder;
-  const ActivationGradients of_encoder(architecture().encoder(), sources());
+  const ActivationGradients of_encoder(architecture().encoder(), memory_rows);
   std::ranges::copy(d_memory.span(), of_encoder.norm.data());
   stack_backward(model_.stack(first), token_view(first), pass(&probe, first), activations(first),
                  of_encoder, nullptr);

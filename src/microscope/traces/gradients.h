@@ -22,10 +22,10 @@ void require_gradients_past(const Editor* editor, const Architecture& architectu
 std::vector<std::int32_t> next_tokens_of(const Architecture& architecture,
                                          std::span<const std::int32_t> tokens);
 
-// d_unembedding_in (T, C), the gradient of the target with respect to what the unembedding of one
-// text reads, unembedding_in (T, C): of logits, or of the mean loss of the `next` tokens (T), of
-// which some may be ignored_target. The probe of `pass` may see the gradient of the logits. Throws
-// Error{invalid_argument} for a position or token that does not exist.
+// d_unembedding_in (N, C), the gradient of the target with respect to what the unembedding reads,
+// unembedding_in (N, C), for each text of the pass: of its logits, or of the mean loss of its
+// `next` tokens (N), of which some may be ignored_target. The probe of `pass` may see the gradient
+// of the logits. Throws Error{invalid_argument} for a position or token that does not exist.
 struct TargetGradient {
   std::span<const std::int32_t> next;
   View<const float> unembedding_in;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
@@ -14,6 +15,9 @@ namespace heed {
 namespace {
 
 constexpr std::int64_t absent_branch = -1;
+
+// Of one pass over many texts: enough for products at full speed, in little memory.
+constexpr std::int64_t rows_of_a_pass = 1024;
 
 // The branch of a block that adds the values of a point to the stream.
 std::int64_t branch_of(PointKind kind) {
@@ -47,6 +51,9 @@ class RecordedPass::Recorder final : public Probe {
     require(!stop_requested(pass_.options_.stop), ErrorCode::interrupted, "stopped during a pass");
     if (next_ != nullptr) next_->tick();
   }
+  void begin_pass(StackSite site, const Sequences& sequences) override {
+    if (next_ != nullptr) next_->begin_pass(site, sequences);
+  }
   bool wants(const Point& point) const override {
     return is_kept(point) || (next_ != nullptr && next_->wants(point));
   }
@@ -68,9 +75,9 @@ class RecordedPass::Recorder final : public Probe {
     return pass_.keeps_points() || (next_ != nullptr && next_->wants_attention_at(pattern));
   }
   void observe_attention_at(const Point& pattern, const kernels::AttentionInput<float>& input,
-                            View<const float> log_sum_exp) override {
+                            View<const float> log_sum_exp, std::int64_t text) override {
     if (next_ != nullptr && next_->wants_attention_at(pattern)) {
-      next_->observe_attention_at(pattern, input, log_sum_exp);
+      next_->observe_attention_at(pattern, input, log_sum_exp, text);
     }
     if (!pass_.keeps_points()) return;
     OfStack& stack = pass_.stacks_[pass_.index(pattern.site)];
@@ -111,6 +118,24 @@ void require_texts_fit(const Architecture& architecture, const Texts& texts) {
   require_text_fits(architecture.decoder(), texts.target);
 }
 
+namespace {
+
+// One text below the other. Pairs have rows of their own lengths, also where these agree: keys of
+// sources are projected as rows of any texts.
+Sequences rows_of(std::span<const Texts> batch, std::vector<std::int32_t> Texts::*text,
+                  const Architecture& architecture) {
+  const std::int64_t count = std::ssize(batch), length = std::ssize(batch.front().*text);
+  const bool alike = std::ranges::all_of(
+      batch, [&](const Texts& texts) { return std::ssize(texts.*text) == length; });
+  if (count == 1 || (alike && !architecture.is_encoder_decoder())) return {count, length};
+  std::vector<std::int64_t> row_starts{0};
+  for (const Texts& texts : batch)
+    row_starts.push_back(row_starts.back() + std::ssize(texts.*text));
+  return Sequences::of_lengths(row_starts);
+}
+
+}  // namespace
+
 std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
   if (position == -1) position = positions - 1;
   require(position >= 0 && position < positions, ErrorCode::invalid_argument,
@@ -120,23 +145,25 @@ std::int64_t position_in_text(std::int64_t position, std::int64_t positions) {
 
 RecordedPass::RecordedPass(const Transformer& model, Texts texts, std::shared_ptr<Editor> editor,
                            RecordOptions options)
+    : RecordedPass(model, std::span<const Texts>(&texts, 1), std::move(editor),
+                   std::move(options)) {}
+
+RecordedPass::RecordedPass(const Transformer& model, std::span<const Texts> batch,
+                           std::shared_ptr<Editor> editor, RecordOptions options)
     : model_(model),
-      texts_(std::move(texts)),
       given_(std::move(editor)),
       editor_(model.editor(), given_.get()),
       options_(std::move(options)),
       buffers_(std::move(options_.reused)) {
-  const std::int64_t count = sequences(), tokens = std::ssize(texts_.target);
-  require(count >= 1 && (tokens == 0 || tokens % count == 0), ErrorCode::invalid_argument,
-          "{} tokens are not {} sequences of one length", tokens, count);
-  require(count == 1 || !architecture().is_encoder_decoder(), ErrorCode::unsupported,
-          "a recorded batch of {} pairs: expected one", count);
-  if (count == 1) {
-    require_texts_fit(architecture(), texts_);
-  } else {
-    const auto length = tokens / count;
-    require_texts_fit(architecture(),
-                      {texts_.source, {texts_.target.begin(), texts_.target.begin() + length}});
+  require(!batch.empty(), ErrorCode::invalid_argument, "a batch has at least one text");
+  for (const Texts& texts : batch) {
+    require_texts_fit(architecture(), texts);
+    texts_.source.insert(texts_.source.end(), texts.source.begin(), texts.source.end());
+    texts_.target.insert(texts_.target.end(), texts.target.begin(), texts.target.end());
+  }
+  target_rows_ = rows_of(batch, &Texts::target, architecture());
+  if (architecture().is_encoder_decoder()) {
+    source_rows_ = rows_of(batch, &Texts::source, architecture());
   }
   if (architecture().is_encoder_decoder()) stacks_.push_back({.site = StackSite::encoder});
   stacks_.push_back(
@@ -152,20 +179,22 @@ void RecordedPass::make_buffers() {
   for (const OfStack& stack : stacks_) {
     const StackSpecification& config = architecture().of(stack.site);
     RecordedBuffers::OfStack& buffers = buffers_.stacks[index(stack.site)];
-    const std::int64_t length = positions(stack.site), rows = sequences() * length;
-    const std::int64_t memory_rows = config.block.cross_attention ? sources() : 0;
+    const Sequences& read = sequences(stack.site);
+    const std::int64_t batch = read.view_batch(), length = read.view_positions();
+    const std::int64_t rows = read.rows();
+    const std::int64_t memory_rows = config.block.cross_attention ? source_rows_.rows() : 0;
     const Shape added = keeps_points() ? added_shape(config, rows) : Shape{0};
     const std::int64_t bytes =
-        StackActivations::bytes_needed(config, sequences(), length, options_.keep, memory_rows);
+        StackActivations::bytes_needed(config, batch, length, options_.keep, memory_rows);
     const bool fits =
         buffers.activations != nullptr && buffers.activations->keep() == options_.keep &&
-        buffers.activations->batch() == sequences() && buffers.activations->positions() == length &&
+        buffers.activations->batch() == batch && buffers.activations->positions() == length &&
         static_cast<std::int64_t>(buffers.activations->bytes()) == bytes &&
         buffers.added.shape() == added;
     if (fits) continue;
     buffers = {};
     buffers.activations =
-        std::make_unique<StackActivations>(config, sequences(), length, options_.keep, memory_rows);
+        std::make_unique<StackActivations>(config, batch, length, options_.keep, memory_rows);
     if (keeps_points()) buffers.added = Tensor<float>(added);
   }
 }
@@ -207,11 +236,13 @@ std::int64_t RecordedPass::bytes() const {
 View<const std::int32_t> RecordedPass::token_view(StackSite site) const {
   const std::vector<std::int32_t>& tokens =
       site == StackSite::encoder ? texts_.source : texts_.target;
-  return {tokens.data(), {sequences(), positions(site)}};
+  const Sequences& rows = sequences(site);
+  if (rows.is_ragged()) return {tokens.data(), {rows.rows()}};
+  return {tokens.data(), {rows.count(), rows.length()}};
 }
 
 Pass RecordedPass::pass(Probe* probe, StackSite site) const {
-  return {.sequences = {sequences(), positions(site)},
+  return {.sequences = sequences(site),
           .token_types = options_.token_types,
           .site = site,
           .probe = probe,
@@ -220,15 +251,28 @@ Pass RecordedPass::pass(Probe* probe, StackSite site) const {
 
 Tensor<float> RecordedPass::logits(std::int64_t begin, std::int64_t end) const {
   Tensor<float> logits(Shape{end - begin, architecture().decoder().vocabulary_size});
-  model_.project(final_rows().slice(0, begin, end), logits, positions());
+  model_.project(final_rows().slice(0, begin, end), logits, arithmetic_length());
   return logits;
+}
+
+std::int64_t RecordedPass::arithmetic_length() const {
+  return pass(nullptr, stacks_.back().site).arithmetic_length();
 }
 
 Tensor<float> RecordedPass::logits() const {
   const std::int64_t vocabulary = architecture().decoder().vocabulary_size;
-  Tensor<float> logits(Shape{sequences(), positions(), vocabulary});
-  model_.project(final_rows(), logits.view().reshape({sequences() * positions(), vocabulary}),
-                 positions());
+  Tensor<float> logits(Shape{sequences().count(), positions(), vocabulary});
+  if (!sequences().is_ragged()) {
+    model_.project(final_rows(), logits.view().reshape({sequences().rows(), vocabulary}),
+                   arithmetic_length());
+    return logits;
+  }
+  logits.fill(0.0F);
+  std::int64_t text = 0;
+  for (const Sequence each : sequences()) {
+    model_.project(final_rows().slice(0, each.row_begin, each.row_end),
+                   logits.view()[text++].slice(0, 0, each.length()), arithmetic_length());
+  }
   return logits;
 }
 
@@ -238,35 +282,51 @@ std::vector<double> RecordedPass::next_probabilities(std::int64_t position) cons
   return probabilities_of(logits(position, position + 1).span());
 }
 
-const RecordedPass::Attended& RecordedPass::attended(AttentionSite site, std::int64_t layer) const {
+std::span<const Attended> RecordedPass::attended(AttentionSite site, std::int64_t layer) const {
   const OfStack& stack = stacks_[index(site.stack)];
-  const std::vector<Attended>& kept = site.kind == AttentionKind::cross ? stack.cross : stack.self;
-  check(layer >= 0 && layer < std::ssize(kept), "attention of a layer that was recorded");
-  return kept[static_cast<std::size_t>(layer)];
+  const std::span<const Attended> kept =
+      site.kind == AttentionKind::cross ? stack.cross : stack.self;
+  const std::int64_t texts = sequences().is_ragged() ? sequences().count() : 1;
+  check(layer >= 0 && (layer + 1) * texts <= std::ssize(kept),
+        "attention of a layer that was recorded");
+  return kept.subspan(static_cast<std::size_t>(layer * texts), static_cast<std::size_t>(texts));
+}
+
+const Attended& RecordedPass::attended(AttentionSite site, std::int64_t layer,
+                                       std::int64_t text) const {
+  check(text >= 0 && text < sequences().count(), "a text of the batch");
+  const std::span<const Attended> all = attended(site, layer);
+  return all.size() == 1 ? all.front() : all[static_cast<std::size_t>(text)];
 }
 
 void RecordedPass::attention_tile(const Point& point, const kernels::AttentionTile& tile,
                                   View<float> out) const {
   check(is_plane(point.kind), "a point of queries by keys");
-  const Attended& attention = attended(site_of_pattern(pattern_of(point)), point.layer);
+  const Attended& attention = attended(site_of_pattern(pattern_of(point)), point.layer, tile.batch);
+  kernels::AttentionTile own = tile;
+  if (sequences().is_ragged()) own.batch = 0;
   if (is_scores_point(point.kind)) {
-    kernels::attention_scores_tile(attention.input, tile, out);
+    kernels::attention_scores_tile(attention.input, own, out);
   } else {
-    kernels::attention_pattern_tile(attention.input, attention.log_sum_exp, tile, out);
+    kernels::attention_pattern_tile(attention.input, attention.log_sum_exp, own, out);
   }
 }
 
-Tensor<float> RecordedPass::plane(const Point& point, std::int64_t head) const {
+Tensor<float> RecordedPass::plane(const Point& point, std::int64_t head, std::int64_t text) const {
   const AttentionSite site = site_of_pattern(pattern_of(point));
-  const Attended& attention = attended(site, point.layer);
+  const Attended& attention = attended(site, point.layer, text);
   const AttentionPoints& points =
       site.kind == AttentionKind::cross ? cross_attention_points : self_attention_points;
-  const Pass used = pass(nullptr, site.stack);
-  Tensor<float> plane(Shape{queries(site), keys(site)});
+  Pass used = pass(nullptr, site.stack);
+  // Texts of one length are sequences of one input, others the first of their own.
+  const bool is_apart = sequences().is_ragged();
+  const std::int64_t sequence = is_apart ? 0 : text;
+  if (is_apart) used.first_sequence = text;
+  Tensor<float> plane(Shape{attention.input.query.extent(1), attention.input.key.extent(1)});
   if (is_scores_point(point.kind)) {
-    scores_plane(used, point.layer, points, attention.input, 0, head, plane);
+    scores_plane(used, point.layer, points, attention.input, sequence, head, plane);
   } else {
-    pattern_plane(used, point.layer, points, attention.input, attention.log_sum_exp, 0, head,
+    pattern_plane(used, point.layer, points, attention.input, attention.log_sum_exp, sequence, head,
                   plane);
   }
   return plane;
@@ -283,6 +343,32 @@ void observe_pass(const Transformer& model, const Texts& texts, Probe& probe) {
 
 void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe) {
   observe_pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}}, probe);
+}
+
+void observe_passes(const Transformer& model, std::span<const Texts> texts, Probe& probe) {
+  while (!texts.empty()) {
+    std::size_t count = 0;
+    for (std::int64_t rows = 0; count < texts.size(); ++count) {
+      rows += std::ssize(texts[count].source) + std::ssize(texts[count].target);
+      if (count > 0 && rows > rows_of_a_pass) break;
+    }
+    RecordedPass(model, texts.first(count), {}, {.keep = Keep::one_block, .observer = &probe});
+    texts = texts.subspan(count);
+  }
+}
+
+Tensor<float> padded(const Sequences& sequences, View<const float> rows) {
+  std::vector<std::int64_t> extents(rows.shape().begin(), rows.shape().end());
+  extents[0] = sequences.count();
+  extents[1] = sequences.positions_end();
+  Tensor<float> all(Shape(extents.data(), rows.rank()));
+  all.fill(0.0F);
+  std::int64_t text = 0;
+  for (const Sequence each : sequences) {
+    kernels::copy(rows[0].slice(0, each.row_begin, each.row_end),
+                  all.view()[text++].slice(0, 0, each.length()));
+  }
+  return all;
 }
 
 std::vector<double> probabilities_of(std::span<const float> logits) {

@@ -1,6 +1,7 @@
-// A pass over one text, a source and a target, or a batch of texts, of which any point can be read
-// later. What the pass computed stays where the pass wrote it, and is borrowed; the rest (norms,
-// scores, pattern, the stream head by head) follows from it, in the arithmetic of the pass.
+// A pass over one text, a source and a target, or a batch of either, of any lengths, of which any
+// point can be read later. What the pass computed stays where the pass wrote it, and is borrowed;
+// the rest (norms, scores, pattern, the stream head by head) follows from it, in the arithmetic of
+// the pass.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "base/progress.h"
 #include "heed/trace.h"
 #include "model/attention_site.h"
+#include "model/derived_points.h"
 #include "model/editor.h"
 #include "model/transformer.h"
 #include "tensor/tensor.h"
@@ -39,7 +41,6 @@ struct RecordOptions {
   // With every_block or points, every point can be read; otherwise only the ends of the stacks,
   // besides what `observer` sees. backward() needs every_block or residuals.
   Keep keep = Keep::every_block;
-  std::int64_t sequences = 1;               // B, of one length: the target is then (B, T)
   std::vector<std::int32_t> token_types{};  // as Pass::token_types
   Probe* observer = nullptr;                // of the pass while it runs
   StopFlag stop = nullptr;
@@ -52,6 +53,11 @@ class RecordedPass {
   // throws, and Error{interrupted} when stopped.
   RecordedPass(const Transformer& model, Texts texts, std::shared_ptr<Editor> editor = {},
                RecordOptions options = {});
+  // The same of a batch. Every text is edited at its own positions, and its numbers are those that
+  // it has alone: to the bit in a batch of one length, otherwise but for the order in which
+  // products are summed (`ragged_positions`).
+  RecordedPass(const Transformer& model, std::span<const Texts> batch,
+               std::shared_ptr<Editor> editor = {}, RecordOptions options = {});
   RecordedPass(const RecordedPass&) = delete;
   RecordedPass& operator=(const RecordedPass&) = delete;
 
@@ -62,11 +68,18 @@ class RecordedPass {
 
   const Transformer& model() const { return model_; }
   const Architecture& architecture() const { return model_.architecture(); }
+  // One text below the other.
   const Texts& texts() const { return texts_; }
-  std::span<const std::int32_t> tokens() const { return texts_.target; }              // (B, T)
-  std::int64_t sequences() const { return options_.sequences; }                       // B
-  std::int64_t positions() const { return std::ssize(texts_.target) / sequences(); }  // T
-  std::int64_t sources() const { return std::ssize(texts_.source); }                  // M
+  std::span<const std::int32_t> tokens() const { return texts_.target; }  // (N)
+  // Which rows are whose: of the target, or of what the stack at `site` reads. Texts of one length
+  // are (B, T); values of others are (1, N, …), and of pairs those of the source too.
+  const Sequences& sequences() const { return target_rows_; }
+  const Sequences& sequences(StackSite site) const {
+    return site == StackSite::encoder ? source_rows_ : target_rows_;
+  }
+  // T of the longest text, and M of the longest source.
+  std::int64_t positions() const { return target_rows_.positions_end(); }
+  std::int64_t sources() const { return texts_.source.empty() ? 0 : source_rows_.positions_end(); }
   std::int64_t positions(StackSite site) const {
     return site == StackSite::encoder ? sources() : positions();
   }
@@ -82,9 +95,11 @@ class RecordedPass {
   View<const float> final_rows(StackSite site = StackSite::only) const {
     return activations(site).unembedding_in();
   }
-  // Logits (end − begin, V) at positions [begin, end) of the target of one sequence.
+  // Logits (end − begin, V) of rows [begin, end): of one text, its positions.
   Tensor<float> logits(std::int64_t begin, std::int64_t end) const;
-  Tensor<float> logits() const;  // (B, T, V)
+  Tensor<float> logits() const;  // (B, T, V), of shorter texts 0 after their ends
+  // The length by which the arithmetic of the rows of a stack is chosen: see Transformer::project.
+  std::int64_t arithmetic_length() const;
   // Of every token after position t of the target, (V). Throws Error{invalid_argument}.
   std::vector<double> next_probabilities(std::int64_t position) const;
 
@@ -100,19 +115,22 @@ class RecordedPass {
   // The same for one layer of a stack.
   void replay_layer(std::int64_t layer, Probe& probe, StackSite site = StackSite::only) const;
 
-  // The operands of attention, and its log-sum-exp (B, H, T).
-  const kernels::AttentionInput<float>& attention_input(AttentionSite site,
-                                                        std::int64_t layer) const {
-    return attended(site, layer).input;
+  // The operands of attention, and its log-sum-exp (B, H, T), of all texts of one length, or of one
+  // of others.
+  const kernels::AttentionInput<float>& attention_input(AttentionSite site, std::int64_t layer,
+                                                        std::int64_t text = 0) const {
+    return attended(site, layer, text).input;
   }
-  View<const float> log_sum_exp(AttentionSite site, std::int64_t layer) const {
-    return attended(site, layer).log_sum_exp;
+  View<const float> log_sum_exp(AttentionSite site, std::int64_t layer,
+                                std::int64_t text = 0) const {
+    return attended(site, layer, text).log_sum_exp;
   }
-  // A rectangle of one head's scores or pattern, (queries, keys), as if no editor changed them.
+  // A rectangle of one head's scores or pattern, (queries, keys), as if no editor changed them, of
+  // the text that the tile names as its sequence.
   void attention_tile(const Point& point, const kernels::AttentionTile& tile,
                       View<float> out) const;
   // One head's scores or pattern, (queries, keys), as the pass used them.
-  Tensor<float> plane(const Point& point, std::int64_t head) const;
+  Tensor<float> plane(const Point& point, std::int64_t head, std::int64_t text = 0) const;
 
   // Whether an editor changed scores or pattern of a head, which then do not follow from query,
   // key and log-sum-exp.
@@ -128,24 +146,21 @@ class RecordedPass {
   Editor* edited_by() const { return editor_.get(); }               // with the model's own, or null
 
   // Shows the probe the gradients, at the points that it wants, of logits of the target or of the
-  // mean loss of its next tokens. Throws Error{invalid_argument} for a batch, and positions and
-  // tokens that do not exist; Error{unsupported} for a gradient before a point where the editor
-  // does more than add, and for a loss of a model that does not predict the next token.
+  // mean loss of its next tokens: of a batch, of those of each text, which no other text changes.
+  // Throws Error{invalid_argument} for positions and tokens that do not exist; Error{unsupported}
+  // for a gradient before a point where the editor does more than add, and for a loss of a model
+  // that does not predict the next token.
   void backward(const GradientTarget& target, Probe& probe) const;
 
   // Moves the memory out; no other function may be called afterwards.
   RecordedBuffers take_buffers() { return std::move(buffers_); }
 
  private:
-  struct Attended {
-    kernels::AttentionInput<float> input;
-    View<const float> log_sum_exp;
-  };
   // Beside the buffers, what one stack needs to be read.
   struct OfStack {
     StackSite site = StackSite::only;
-    std::vector<Attended> self;   // by layer
-    std::vector<Attended> cross;  // by layer; empty without cross-attention
+    std::vector<Attended> self;   // by layer, of texts of different lengths text by text
+    std::vector<Attended> cross;  // likewise; empty without cross-attention
     Tensor<float> bias;           // of positions, which `self` borrows
     // By layer, (N, C): the stream after it, where an edit changed it before the next block read
     // it from the same memory.
@@ -160,7 +175,9 @@ class RecordedPass {
     return site == StackSite::encoder ? 0 : buffers_.stacks.size() - 1;
   }
   const RecordedBuffers::OfStack& of(StackSite site) const { return buffers_.stacks[index(site)]; }
-  const Attended& attended(AttentionSite site, std::int64_t layer) const;
+  // Of all texts of one length, or one by one.
+  std::span<const Attended> attended(AttentionSite site, std::int64_t layer) const;
+  const Attended& attended(AttentionSite site, std::int64_t layer, std::int64_t text) const;
   void make_buffers();
   void run();
   View<const std::int32_t> token_view(StackSite site) const;
@@ -173,6 +190,7 @@ class RecordedPass {
 
   const Transformer& model_;
   Texts texts_;
+  Sequences source_rows_, target_rows_;
   std::shared_ptr<Editor> given_;
   EditorOfPass editor_;  // of the model and the one that was given
   RecordOptions options_;
@@ -189,6 +207,11 @@ inline std::shared_ptr<Editor> borrowed_editor(Editor* editor) {
 // RecordedPass.
 void observe_pass(const Transformer& model, const Texts& texts, Probe& probe);
 void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe);
+// The same for many texts, several in a pass.
+void observe_passes(const Transformer& model, std::span<const Texts> texts, Probe& probe);
+
+// (B, T, …) of the rows (1, N, …) of texts of different lengths, zeros after their ends.
+Tensor<float> padded(const Sequences& sequences, View<const float> rows);
 
 // softmax of a row of logits, in double.
 std::vector<double> probabilities_of(std::span<const float> logits);

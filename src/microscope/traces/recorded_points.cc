@@ -6,11 +6,13 @@
 #include "microscope/traces/recorded_pass.h"
 #include "model/block.h"
 #include "model/head_points.h"
+#include "model/stages.h"
 
 namespace heed {
 
 View<float> RecordedPass::shaped(View<float> rows, StackSite site) const {
-  return rows.present() ? rows.reshape({sequences(), positions(site), rows.extent(1)})
+  const Sequences& read = sequences(site);
+  return rows.present() ? rows.reshape({read.view_batch(), read.view_positions(), rows.extent(1)})
                         : View<float>{};
 }
 
@@ -33,6 +35,7 @@ View<float> RecordedPass::stored_in_block(const Point& point) const {
   const StackSpecification& stack = architecture().of(point.site);
   const BlockActivations& block = activations(point.site).block(point.layer);
   const auto& streams = stacks_[index(point.site)].streams;
+  const std::int64_t batch = sequences(point.site).view_batch();
   const auto borrowed = [&](View<const float> rows) {
     return shaped({const_cast<float*>(rows.data()), rows.shape()}, point.site);
   };
@@ -44,11 +47,11 @@ View<float> RecordedPass::stored_in_block(const Point& point) const {
     return borrowed(kept == streams.end() ? View<const float>(rows) : kept->second.view());
   };
   const auto projected = [&] {
-    return split_heads(stack.block.attention, sequences(), block.attention.query_key_value);
+    return split_heads(stack.block.attention, batch, block.attention.query_key_value);
   };
   const auto heads = [&](View<float> rows, std::int64_t first, std::int64_t count,
                          std::int64_t size) {
-    return heads_of_sequences(rows, first, count, size, sequences());
+    return heads_of_sequences(rows, first, count, size, batch);
   };
   const auto& cross = stack.block.cross_attention;
   switch (point.kind) {
@@ -107,14 +110,21 @@ void RecordedPass::replay(Probe& probe) const {
 }
 
 void RecordedPass::replay_embedding(Probe& probe, StackSite site) const {
+  probe.begin_pass(site, sequences(site));
   const Stack stack = model_.stack(site);
   const bool has_sinusoids = stack.sinusoids.present();
+  // Rows of texts of different lengths are read as sequences of one token.
+  const bool is_ragged = sequences(site).is_ragged();
+  const View<const std::int32_t> tokens = token_view(site);
+  const std::vector<std::int64_t> positions =
+      is_ragged ? sequences(site).row_positions() : std::vector<std::int64_t>();
   observe_embedding(
       pass(&probe, site),
-      {.tokens = token_view(site),
+      {.tokens = is_ragged ? tokens.reshape({tokens.size(), 1}) : tokens,
        .token_table = stack.parameters.token_embedding,
        .position_table = has_sinusoids ? stack.sinusoids : stack.parameters.position_embedding,
-       .token_scale = stack.specification.embedding_scale});
+       .token_scale = stack.specification.embedding_scale,
+       .first_positions = positions});
 }
 
 void RecordedPass::replay_end(Probe& probe, StackSite site) const {
@@ -147,12 +157,13 @@ void RecordedPass::replay_layer(std::int64_t layer, Probe& probe, StackSite site
     }
   };
   const auto show_attention = [&](AttentionKind kind, const AttentionPoints& points) {
-    const Attended& attention = attended({site, kind}, layer);
     if (kind == AttentionKind::self && config.block.attention.changes_query_and_key()) {
-      shown.observe(PointKind::rotated_query, layer, attention.input.query);
-      shown.observe(PointKind::rotated_key, layer, attention.input.key);
+      const auto read =
+          attention_heads(config.block.attention, shown.view_batch(), block.attention);
+      shown.observe(PointKind::rotated_query, layer, read.query);
+      shown.observe(PointKind::rotated_key, layer, read.key);
     }
-    observe_attention(shown, layer, points, attention.input, attention.log_sum_exp);
+    observe_attention(shown, layer, points, attended({site, kind}, layer));
   };
 
   show({PointKind::residual_pre});

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "engine/loaded_model.h"
-#include "engine/pair_model.h"
+#include "engine/loaded_translator.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/runs.h"
 
@@ -27,12 +27,12 @@ struct ChosenModel {
   std::shared_ptr<const LoadedModel> model{};  // null: a translator
   std::string run{};                           // empty: no checkpoint
   std::int64_t step = -1;                      // of the run
-  std::shared_ptr<const PairModel> translator{};
+  std::shared_ptr<const LoadedTranslator> translator{};
 
   bool is_translator() const { return translator != nullptr; }
   const std::string& name() const { return is_translator() ? translator->name : model->name; }
   const Transformer& transformer() const {
-    return is_translator() ? *translator->model : model->gpt;
+    return is_translator() ? translator->model : model->gpt;
   }
   const Architecture& architecture() const { return transformer().architecture(); }
   // The stack that reads a side; one text is a target.

@@ -17,7 +17,7 @@ ChosenModel TraceState::held_translator() {
   require(load_translator != nullptr, ErrorCode::not_found,
           "this server's model is one decoder, not a translator: a source and a target need an "
           "encoder-decoder, such as heed explore -m DIR of one");
-  if (translator == nullptr) translator = std::make_shared<const PairModel>(load_translator());
+  if (translator == nullptr) translator = load_translator();
   return {.translator = translator};
 }
 

@@ -84,7 +84,7 @@ void read_one_text(const Fields& fields, const StoredTrace* base, TraceStore::Ne
 // Without a target: the model's own translation, or with the texts of another trace its target.
 void read_two_texts(const Fields& fields, const StoredTrace* base, StopFlag stop,
                     TraceStore::NewTrace& wanted) {
-  const PairModel& model = *wanted.source.translator;
+  const LoadedTranslator& model = *wanted.source.translator;
   const Architecture& architecture = model.architecture();
   auto source =
       read_tokens(fields, "source", "source_tokens", architecture.encoder().vocabulary_size,

@@ -92,7 +92,7 @@ Reply influence(TraceState& state, const Request& request) {
 
 Reply translation(TraceState& state, const Request& request) {
   const StoredTrace& trace = two_texts_of(state, request, "a translation is");
-  const PairModel& model = *trace.source.translator;
+  const LoadedTranslator& model = *trace.source.translator;
   const Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"max_length"});
@@ -101,7 +101,7 @@ Reply translation(TraceState& state, const Request& request) {
                         .stop = request.stop};
   const auto translate = [&] {
     return greedy_translation_json(
-        model, translate_greedily(*model.model, trace.tokens(PairSide::source), options));
+        model, translate_greedily(model.model, trace.tokens(PairSide::source), options));
   };
   OrderedJson without = translate();
   options.editor = trace.pass->editor().get();
@@ -116,7 +116,7 @@ constexpr std::int64_t max_beam_steps = 128;
 
 Reply beams(TraceState& state, const Request& request) {
   const StoredTrace& trace = two_texts_of(state, request, "a beam search is");
-  const PairModel& model = *trace.source.translator;
+  const LoadedTranslator& model = *trace.source.translator;
   const Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"beams", "length_penalty", "max_length"});

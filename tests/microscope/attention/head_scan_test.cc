@@ -116,7 +116,7 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
   kernels::attention_forward(input, out, log_sum_exp);
   HeadScan scan(Architecture{.stacks = {config}});
   scan.expect({tokens.data(), {1, positions}});
-  scan.observe_attention_at({PointKind::pattern, 0}, input, log_sum_exp);
+  scan.observe_attention_at({PointKind::pattern, 0}, input, log_sum_exp, 0);
   EXPECT_EQ(scan.repeated_queries(), half);
   EXPECT_NEAR(scan.statistics(0, 0).induction, 1, statistics_tolerance);
   EXPECT_NEAR(scan.statistics(0, 0).duplicate, 0, statistics_tolerance);

@@ -292,27 +292,6 @@ TEST(RecordedPass, AppliesTheEditorsOfAModelOnce) {
   EXPECT_EQ(relative_error(pass.final_rows().span(), activations.unembedding_in().span()), 0);
 }
 
-// Every sequence of a batch has the values that it has alone.
-TEST(RecordedPass, KeepsABatch) {
-  const Transformer model = testing::random_gpt(testing::small_config());
-  const std::vector<std::int32_t> tokens = testing::random_tokens(3 * 9, 61, 4);
-  const RecordedPass batch(model, {.source = {}, .target = tokens}, nullptr, {.sequences = 3});
-  EXPECT_EQ(batch.positions(), 9);
-  for (std::int64_t b = 0; b < 3; ++b) {
-    const auto begin = tokens.begin() + 9 * b;
-    const RecordedPass alone(model, {.source = {}, .target = {begin, begin + 9}});
-    for (const Point& point : all_points(model.architecture())) {
-      const Tensor<float> all = batch.computed(point), own = alone.computed(point);
-      EXPECT_LE(relative_error(all.view()[b].span(), own.view()[0].span()), 1e-6)
-          << point_name(point);
-    }
-  }
-  expect_error(
-      ErrorCode::invalid_argument,
-      [&] { RecordedPass(model, {.source = {}, .target = tokens}, nullptr, {.sequences = 4}); },
-      "27 tokens are not 4 sequences");
-}
-
 TEST_P(PairPassShapes, ReplaysWhatAProbeOfThePassSees) {
   for (const Keep keep : {Keep::every_block, Keep::points}) {
     expect_replayed(model_, toy_pair(), nullptr, keep);

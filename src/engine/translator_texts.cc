@@ -1,4 +1,5 @@
-#include "engine/pair_model.h"
+// What a translator reads and writes, as text.
+#include "engine/loaded_translator.h"
 
 #include <algorithm>
 
@@ -9,7 +10,7 @@
 namespace heed {
 namespace {
 
-const Tokenizer& required_tokenizer(const PairModel& model, PairSide side) {
+const Tokenizer& tokenizer_of(const LoadedTranslator& model, PairSide side) {
   const Tokenizer* const tokenizer = model.tokenizer(side);
   require(tokenizer != nullptr, ErrorCode::not_found,
           "the model '{}' has no tokenizer: give token ids instead of a text", model.name);
@@ -23,7 +24,7 @@ void require_words(std::string_view text, std::string_view name) {
 }
 
 // Tokens that stand for no text: starts, ends, padding.
-std::vector<std::int32_t> special_tokens(const PairModel& model, PairSide side) {
+std::vector<std::int32_t> special_tokens(const LoadedTranslator& model, PairSide side) {
   const Architecture& architecture = model.architecture();
   std::vector<std::int32_t> tokens;
   const auto add = [&](std::int64_t token) {
@@ -41,29 +42,30 @@ std::vector<std::int32_t> special_tokens(const PairModel& model, PairSide side) 
 
 }  // namespace
 
-std::vector<std::int32_t> PairModel::encode_source(std::string_view text) const {
+std::vector<std::int32_t> LoadedTranslator::encode_source(std::string_view text) const {
   require_words(text, "the source");
-  return required_tokenizer(*this, PairSide::source)
+  return tokenizer_of(*this, PairSide::source)
       .encode(text, {.add_beginning = true, .add_ending = true});
 }
 
-std::vector<std::int32_t> PairModel::encode_target(std::string_view text) const {
+std::vector<std::int32_t> LoadedTranslator::encode_target(std::string_view text) const {
   require_words(text, "the target");
   const std::vector<std::int32_t> tokens =
-      required_tokenizer(*this, PairSide::target).encode(text, {.add_beginning = true});
+      tokenizer_of(*this, PairSide::target).encode(text, {.add_beginning = true});
   const bool has_start = !tokens.empty() && tokens.front() == architecture().decoder_start;
   return decoder_input(architecture(), std::span(tokens).subspan(has_start ? 1 : 0));
 }
 
-std::vector<std::int32_t> PairModel::encode_part(PairSide side, std::string_view text) const {
-  return required_tokenizer(*this, side).encode(text, {});
+std::vector<std::int32_t> LoadedTranslator::encode_part(PairSide side,
+                                                        std::string_view text) const {
+  return tokenizer_of(*this, side).encode(text, {});
 }
 
-std::string PairModel::target_text(std::span<const std::int32_t> tokens) const {
+std::string LoadedTranslator::target_text(std::span<const std::int32_t> tokens) const {
   TextStream stream;  // valid UTF-8 of any bytes
   std::string bytes;
-  if (target_tokenizer != nullptr) {
-    bytes = target_tokenizer->decode(tokens, {.special_tokens = false});
+  if (tokenizers.target != nullptr) {
+    bytes = tokenizers.target->decode(tokens, {.special_tokens = false});
   } else {
     for (const std::string& each : token_bytes(PairSide::target, tokens)) {
       bytes += (bytes.empty() ? "" : " ") + each;
@@ -73,8 +75,8 @@ std::string PairModel::target_text(std::span<const std::int32_t> tokens) const {
   return text + stream.finish();
 }
 
-std::vector<std::string> PairModel::token_bytes(PairSide side,
-                                                std::span<const std::int32_t> ids) const {
+std::vector<std::string> LoadedTranslator::token_bytes(PairSide side,
+                                                       std::span<const std::int32_t> ids) const {
   const Tokenizer* const own = tokenizer(side);
   std::vector<std::string> bytes;
   bytes.reserve(ids.size());
@@ -86,7 +88,8 @@ std::vector<std::string> PairModel::token_bytes(PairSide side,
   return bytes;
 }
 
-std::vector<TextWord> PairModel::words(PairSide side, std::span<const std::int32_t> ids) const {
+std::vector<TextWord> LoadedTranslator::words(PairSide side,
+                                              std::span<const std::int32_t> ids) const {
   const std::vector<std::string> bytes = token_bytes(side, ids);
   const std::vector<std::int32_t> special = special_tokens(*this, side);
   const auto is_special = [&](std::size_t at) {
@@ -111,10 +114,11 @@ std::vector<TextWord> PairModel::words(PairSide side, std::span<const std::int32
   return words;
 }
 
-PairTexts translated_pair(const PairModel& model, std::vector<std::int32_t> source, StopFlag stop) {
+PairTexts translated_pair(const LoadedTranslator& model, std::vector<std::int32_t> source,
+                          StopFlag stop) {
   // The decoder reads all but the last token that it writes.
   const GreedyTranslation translation =
-      translate_greedily(*model.model, source,
+      translate_greedily(model.model, source,
                          {.max_length = model.architecture().decoder().context - 1, .stop = stop});
   PairTexts texts{.tokens = {}, .is_translation = true};
   texts.tokens.target = decoder_input(model.architecture(), translation.tokens);
