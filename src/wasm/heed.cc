@@ -14,7 +14,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/embedded_files.h"
-#include "engine/load_pair_model.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
 #include "kernels/quantised_cache.h"
