@@ -52,4 +52,4 @@ it('no component loses a space', () => {
   expect(files.length).toBeGreaterThan(100);
   const lost = files.flatMap((name) => lostSpaces(readFileSync(new URL(name, root), 'utf8')).map((text) => `${name}: ${text}`));
   expect(lost).toEqual([]);
-});
+}, 60_000); // it compiles every component
