@@ -84,10 +84,11 @@ class Page {
     this.changing = true;
     await tick();
     current.forget();
-    api.choose(wanted);
     try {
-      const model = await api.model();
+      await api.choose(wanted);
       if (wanted !== this.view.model) return; // another one was chosen meanwhile
+      const model = await api.model();
+      if (wanted !== this.view.model) return;
       if ('is_translator' in model) {
         this.translator = model;
         return;
