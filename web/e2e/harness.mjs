@@ -3,7 +3,8 @@
 //   HEED_BINARY   the program [build/release/bin/heed]
 //   HEED_ADDRESS  a running server to use instead of starting one
 //   HEED_STATIC   a folder of static files (build/static-page): the page is served from there by python3 -m http.server,
-//                 and has the engine in a worker; HEED_BINARY is what its numbers are compared with
+//                 and has the engine in a worker; HEED_BINARY is what its numbers are compared with. Or the address of
+//                 such files
 //   CHROMIUM      the browser [/usr/bin/chromium]
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
@@ -66,6 +67,12 @@ export async function startFiles(folder, port = 0) {
   return { address: `http://127.0.0.1:${found}`, stop };
 }
 
+/** The page as static files, as HEED_STATIC says. */
+export async function startStatic() {
+  const where = process.env.HEED_STATIC;
+  return where.startsWith('http:') ? { address: where, stop: async () => {} } : startFiles(path.resolve(root, where));
+}
+
 export function startBrowser() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -83,7 +90,7 @@ export function useExplorer(serverOptions, model) {
     session.server = await startServer(serverOptions, model);
     session.page = session.address = session.server.address;
     if (process.env.HEED_STATIC) {
-      session.files = await startFiles(path.resolve(root, process.env.HEED_STATIC));
+      session.files = await startStatic();
       session.page = session.files.address;
     }
     session.browser = await startBrowser();
@@ -127,8 +134,9 @@ export function useExplorer(serverOptions, model) {
   return session;
 }
 
-/** What the server says of its translator; null where it holds none. */
+/** What the server says of its translator; null where it holds none, as the static page. */
 export async function translatorOf(session) {
+  if (process.env.HEED_STATIC) return null;
   const response = await fetch(`${session.address}/api/translator`);
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`/api/translator: ${response.status}`);

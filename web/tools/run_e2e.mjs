@@ -16,7 +16,7 @@ const folder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../e2
 
 const given = process.argv.slice(2);
 const isStatic = given[0] === '--static';
-if (isStatic) process.env.HEED_STATIC = path.resolve(given[1]);
+if (isStatic) process.env.HEED_STATIC = given[1].startsWith('http:') ? given[1] : path.resolve(given[1]);
 
 /** In a regular expression. */
 const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

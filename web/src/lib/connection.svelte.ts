@@ -1,6 +1,7 @@
 // Whether the server responds. After a lost connection one probe polls it; pending requests are then retried.
 
 import { platform } from './platform';
+import type { Coming } from './platform_types';
 
 const probeMilliseconds = 1500;
 const watchMilliseconds = 5000;
@@ -9,6 +10,8 @@ class Connection {
   lost = $state(false);
   /** What happened to the engine, for the reader. */
   notice: string | null = $state(null);
+  /** The model that is being loaded, where the page loads it. */
+  coming: Coming | null = $state.raw(null);
   /** Number of reconnections: the server may have been restarted, and its trace ids then mean other traces. */
   returns = $state(0);
   #waiting: (() => void)[] = [];
@@ -25,7 +28,7 @@ class Connection {
 
   /** Polls the server while the page is visible, to notice a lost connection without a request. Call once. */
   watch(): void {
-    platform.onNotice((message) => (this.notice = message));
+    platform.onNotice((message) => (this.notice = message), (model) => (this.coming = model));
     if (!platform.isServer) return;
     const look = () => {
       if (this.lost || document.visibilityState !== 'visible') return;

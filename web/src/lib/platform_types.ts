@@ -10,6 +10,13 @@ export interface ModelSource {
   cancel: (name: string) => Promise<ModelList>;
 }
 
+/** A model whose files are on their way, in bytes. */
+export interface Coming {
+  name: string;
+  done: number;
+  total: number;
+}
+
 export interface Platform {
   /** Whether a server of this machine answers: it draws figures, keeps runs on disk, and goes on when the page is closed. */
   isServer: boolean;
@@ -20,7 +27,7 @@ export interface Platform {
   /** Instead of those of the API. */
   models: ModelSource | null;
   /** What the list of models ends with: models of the reader's own. */
-  ownModels: (() => Promise<{ default: Component }>) | null;
-  /** Takes what to tell the reader, such as that the engine was started again. */
-  onNotice: (tell: (message: string | null) => void) => void;
+  ownModels: (() => Promise<{ default: Component<{ onopen: () => void }> }>) | null;
+  /** Takes what to tell the reader, such as that the engine was started again; and what of a model has come. */
+  onNotice: (tell: (message: string | null) => void, coming: (model: Coming | null) => void) => void;
 }

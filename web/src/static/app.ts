@@ -19,13 +19,17 @@ export async function keepOffline(firstView: Promise<unknown>, tell: (message: s
   }
   await firstView;
   await atRest();
-  const registration = await serviceWorker.register('./service-worker.js', { scope: './', updateViaCache: 'none' });
-  registration.addEventListener('updatefound', () => {
-    const newer = registration.installing;
-    newer?.addEventListener('statechange', () => {
-      if (newer.state === 'installed' && registration.active && registration.active !== newer) tell('A newer version of this page is ready. It opens once the tabs with this one are closed.');
-    });
-  });
+  // A browser may refuse, as in some private windows: the page works without.
+  const registration = await serviceWorker.register('./service-worker.js', { scope: './', updateViaCache: 'none' }).catch(() => undefined);
+  if (!registration) return;
+  // The first one replaces none.
+  const say = () => {
+    if (registration.waiting && registration.active) tell('A newer version of this page is ready. It opens once the tabs with this one are closed.');
+  };
+  const watch = () => registration.installing?.addEventListener('statechange', say);
+  registration.addEventListener('updatefound', watch);
+  watch();
+  say();
   const { active } = await serviceWorker.ready;
   const { connection } = navigator as Navigator & { connection?: { saveData?: boolean } };
   if (!connection?.saveData) active?.postMessage('take the rest');

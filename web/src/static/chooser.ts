@@ -105,7 +105,7 @@ function isAboutRuns(path: string, body: unknown): boolean {
   return path.startsWith('/api/runs') || (path === '/api/traces' && typeof body === 'string' && typeof JSON.parse(body).model === 'object');
 }
 
-/** As a page holds weights: int8 where they are large. GGUF files are quantised already. */
+/** As a page holds weights: int8 where they are large. */
 export function dtypeOf(files: ModelFile[]): string | undefined {
   const weights = files.filter(({ path }) => path.endsWith('.safetensors')).reduce((sum, { bytes }) => sum + bytes, 0);
   return weights > largestUnrounded ? 'int8' : undefined;

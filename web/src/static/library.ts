@@ -20,8 +20,8 @@ export interface LibraryOptions {
   /** Null: this browser has no such storage. */
   store: Store | null;
   makePort: () => StorePort;
-  /** What the engine knows of published and carried models. */
-  known: () => Promise<ModelList>;
+  /** What the engine knows of published and carried models; null: it has no model open. */
+  known: () => Promise<ModelList | null>;
 }
 
 /** WebAssembly's memory ends at 4 GiB; a model is in it once, beside what is computed with it. */
@@ -30,13 +30,10 @@ export const largestModel = 3.5e9;
 const noStore = 'This browser does not let a page keep files';
 
 const sum = (files: { bytes: number }[]) => files.reduce((total, { bytes }) => total + bytes, 0);
-const isWeights = (name: string) => /\.(safetensors|gguf)$/.test(name);
-
-/** The name of a model from its files: that of their folder, or of its only file. */
+/** The name of a model from its files: that of their folder. */
 export function nameOfFiles(files: { name: string; webkitRelativePath?: string }[], taken: (name: string) => boolean): string {
   const folder = files[0]?.webkitRelativePath?.split('/')[0];
-  const single = files.length === 1 ? files[0].name.replace(/\.[^.]*$/, '') : undefined;
-  const name = (folder || single || 'my-model').replaceAll(/[^\w.-]+/g, '-');
+  const name = (folder || 'my-model').replaceAll(/[^\w.-]+/g, '-');
   for (let number = 1; ; ++number) {
     const tried = number === 1 ? name : `${name}-${number}`;
     if (!taken(tried)) return tried;
@@ -47,11 +44,10 @@ export function nameOfFiles(files: { name: string; webkitRelativePath?: string }
 export function modelFiles(files: File[]): File[] {
   const depth = (file: File) => (file.webkitRelativePath || file.name).split('/').length;
   const least = Math.min(...files.map(depth));
-  const chosen = files.filter((file) => depth(file) === least && !file.name.startsWith('.') && /\.(json|safetensors|txt|jinja|model|spm|gguf)$/.test(file.name));
-  const weights = chosen.filter(({ name }) => isWeights(name));
-  const single = weights.length === 1 && weights[0].name.endsWith('.gguf');
-  if (weights.length === 0) throw new Error('There are no weights among these files. A model is a folder with config.json, model.safetensors and tokenizer.json, or one .gguf file.');
-  if (!single && !chosen.some(({ name }) => name === 'config.json')) throw new Error('config.json is missing. Drop all files of the model’s folder together.');
+  const chosen = files.filter((file) => depth(file) === least && !file.name.startsWith('.') && /\.(json|safetensors|txt|jinja|model|spm)$/.test(file.name));
+  const weights = chosen.filter(({ name }) => name.endsWith('.safetensors'));
+  if (weights.length === 0) throw new Error('There are no weights among these files. A model is a folder with config.json, model.safetensors and tokenizer.json.');
+  if (!chosen.some(({ name }) => name === 'config.json')) throw new Error('config.json is missing. Drop all files of the model’s folder together.');
   const size = weights.reduce((total, file) => total + file.size, 0);
   if (size > largestModel) throw new Error(`The weights have ${(size / 1e9).toFixed(1)} GB; a page can open ${largestModel / 1e9} GB at most, since WebAssembly has 4 GB of memory.`);
   return chosen;
@@ -62,6 +58,8 @@ export class Library implements ModelSource {
   #own = new Map<string, { path: string; file: File }[]>();
   #download: Download | null = null;
   #port: StorePort | null = null;
+  /** What the engine said last. */
+  #known: ModelList = { models: [], downloads: { allowed: true, why_not: null }, download: null };
 
   constructor(private readonly options: LibraryOptions) {}
 
@@ -110,7 +108,7 @@ export class Library implements ModelSource {
   }
 
   async list(): Promise<ModelList> {
-    const known = await this.options.known().catch((): ModelList => ({ models: [], downloads: { allowed: true, why_not: null }, download: null }));
+    const known = await this.#ask();
     const removable = await this.removable();
     const of = (name: string) => known.models.find((model) => model.name === name);
     const blank = { about: null, parameters: null, partial_bytes: 0, loaded: false, state: 'ready' as const };
@@ -131,7 +129,7 @@ export class Library implements ModelSource {
 
   async download(name: string): Promise<ModelList> {
     if (this.#download?.state !== 'running') {
-      const { models } = await this.options.known();
+      const { models } = await this.#ask();
       const model = models.find((each) => each.name === name) as (ListedModel & { revision?: string }) | undefined;
       const download: Download = { name, state: 'running', doing: 'asking the hub', done: 0, total: 0, error: null };
       this.#download = download;
@@ -152,6 +150,11 @@ export class Library implements ModelSource {
   async cancel(name: string): Promise<ModelList> {
     if (this.#download?.name === name && this.#download.state === 'running') this.#port?.postMessage({ kind: 'cancel' });
     return this.list();
+  }
+
+  async #ask(): Promise<ModelList> {
+    this.#known = (await this.options.known().catch(() => null)) ?? this.#known;
+    return this.#known;
   }
 
   async #stored() {

@@ -19,5 +19,5 @@ if (embed) {
   watchDrops((files) => {
     library.add(files).then((name) => models.use(name), (error) => (connection.notice = messageOf(error)));
   });
+  void keepOffline(ready(), (message) => (connection.notice = message));
 }
-void keepOffline(ready(), (message) => (connection.notice = message));

@@ -65,9 +65,13 @@ export class Offline {
     if ((await this.around.windows()) <= 1) await this.around.skipWaiting();
   }
 
+  /** Whether a request may be for a file of the page; others are left alone. */
+  concerns(request: Request): boolean {
+    return request.method === 'GET' && request.url.startsWith(this.around.scope);
+  }
+
   /** The answer from the cache; undefined: the network's. */
   async answer(request: Request): Promise<Response | undefined> {
-    if (request.method !== 'GET' || !request.url.startsWith(this.around.scope)) return undefined;
     const cache = await this.around.caches.open(this.#cacheName());
     const { pathname } = new URL(request.url);
     const isStart = pathname === new URL(this.around.scope).pathname || pathname === new URL('index.html', this.around.scope).pathname;

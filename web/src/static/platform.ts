@@ -1,21 +1,25 @@
 // The static page: the engine answers in a worker, and models come with the page, from the reader or from the hub.
 // The build of static files has this in place of src/lib/platform.ts.
 
-import type { Platform } from '../lib/platform_types';
+import type { Coming, Platform } from '../lib/platform_types';
 import { Chooser } from './chooser';
 import type { Port } from './engine';
 import { Library, type StorePort } from './library';
-import { readRelease } from './release';
+import { readRelease, recordedRun } from './release';
 import { browserStore } from './store';
 
 const release = readRelease(document);
 let tell: (message: string | null) => void = () => undefined;
+let coming: (model: Coming | null) => void = () => undefined;
 
 export const library = new Library({
   release,
   store: 'storage' in navigator && 'getDirectory' in navigator.storage ? browserStore() : null,
   makePort: () => new Worker(new URL('./store_worker.ts', import.meta.url), { type: 'module' }) as unknown as StorePort,
-  known: async () => (await chooser.fetch('/api/models')).json(),
+  known: async () => {
+    const answer = await chooser.fetch('/api/models');
+    return answer.ok ? answer.json() : null;
+  },
 });
 
 const chooser: Chooser = new Chooser({
@@ -24,6 +28,9 @@ const chooser: Chooser = new Chooser({
   makePort: () => new Worker(new URL('./engine_worker.ts', import.meta.url), { type: 'module' }) as unknown as Port,
   ownFiles: (name) => library.files(name),
   tell: (message) => tell(message),
+  progress: (name, done, total) => {
+    if (name !== recordedRun) coming(done < total ? { name, done, total } : null); // the run comes in the background
+  },
 });
 
 let begin: () => void;
@@ -41,7 +48,8 @@ export const platform: Platform = {
   choose: (model) => chooser.choose(model),
   models: library,
   ownModels: () => import('./OwnModels.svelte'),
-  onNotice: (listener) => {
-    tell = listener;
+  onNotice: (toTell, toCome) => {
+    tell = toTell;
+    coming = toCome;
   },
 };

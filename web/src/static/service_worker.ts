@@ -27,5 +27,5 @@ scope.addEventListener('message', (event: Waits & { data: string }) => {
   if (event.data === 'take over') event.waitUntil(offline.takeOver());
 });
 scope.addEventListener('fetch', (event: { request: Request; respondWith: (response: Promise<Response>) => void }) => {
-  event.respondWith(offline.answer(event.request).then((kept) => kept ?? fetch(event.request)));
+  if (offline.concerns(event.request)) event.respondWith(offline.answer(event.request).then((kept) => kept ?? fetch(event.request)));
 });

@@ -157,15 +157,13 @@ describe('files that a reader gives', () => {
   it('are those of one model', () => {
     const folder = [file('config.json', 1, 'gpt'), file('model.safetensors', 9, 'gpt'), file('.gitattributes', 1, 'gpt'), file('x.png', 1, 'gpt'), file('model.safetensors', 9, 'gpt/onnx')];
     expect(modelFiles(folder).map(({ name, webkitRelativePath }) => webkitRelativePath || name)).toEqual(['gpt/config.json', 'gpt/model.safetensors']);
-    expect(modelFiles([file('x.gguf')]).length).toBe(1);
     expect(() => modelFiles([file('a.txt')])).toThrow('no weights among these files');
     expect(() => modelFiles([file('model.safetensors')])).toThrow('config.json is missing');
     expect(() => modelFiles([file('config.json'), file('model.safetensors', largestModel + 1)])).toThrow('3.5 GB at most');
   });
 
-  it('are named by their folder, their only file, or as the reader’s, and never as another model', () => {
+  it('are named by their folder, or as the reader’s, and never as another model', () => {
     expect(nameOfFiles([file('config.json', 1, 'my gpt')], () => false)).toBe('my-gpt');
-    expect(nameOfFiles([file('tiny.gguf')], () => false)).toBe('tiny');
     expect(nameOfFiles([file('config.json'), file('model.safetensors')], (name) => ['my-model', 'my-model-2'].includes(name))).toBe('my-model-3');
   });
 });
@@ -178,10 +176,10 @@ describe('the list of models', () => {
   });
   const release = { engine: 'e', models: { starter: { folder: 's/', files: [] }, recorded: { folder: 'r/', files: [] } } };
 
-  function library(store: ReturnType<typeof fakeStore> | null = fakeStore()) {
+  function library(store: ReturnType<typeof fakeStore> | null = fakeStore(), asked: () => Promise<Awaited<ReturnType<typeof known>> | null> = known) {
     const sent: ToStore[] = [];
     const ports: StorePort[] = [];
-    const made = new Library({ release, store, known, makePort: () => {
+    const made = new Library({ release, store, known: asked, makePort: () => {
       const port: StorePort = { postMessage: (message) => void sent.push(message), terminate: () => undefined, onmessage: null, onerror: null };
       ports.push(port);
       return port;
@@ -192,7 +190,7 @@ describe('the list of models', () => {
   it('has what comes with the page, what was dropped, what is kept, and what the hub has', async () => {
     const { library: all, store } = library();
     const name = await all.add([new File(['{}'], 'config.json'), new File(['w'], 'model.safetensors')]);
-    await keep(store!, { name: 'kept', title: 'kept', files: [{ path: 'x.gguf', file: new Blob(['xy']) }] }, () => undefined);
+    await keep(store!, { name: 'kept', title: 'kept', files: [{ path: 'x.safetensors', file: new Blob(['xy']) }] }, () => undefined);
     const { models, downloads } = await all.list();
     expect(models.map((model) => [model.name, model.kind, model.state])).toEqual([['starter', 'served', 'ready'], [name, 'pulled', 'ready'], ['kept', 'pulled', 'ready'], ['gpt2', 'published', 'absent']]);
     expect(downloads.why_not).toBeNull();
@@ -219,6 +217,14 @@ describe('the list of models', () => {
     ports[1].onmessage!({ data: { kind: 'done', error: 'the hub answered 404', cancelled: false } });
     await new Promise(setImmediate);
     expect((await all.list()).download).toMatchObject({ state: 'failed', error: { message: 'the hub answered 404' } });
+  });
+
+  it('is the last one while the engine has no model open', async () => {
+    let isOpen = true;
+    const { library: all } = library(fakeStore(), async () => (isOpen ? known() : null));
+    const before = await all.list();
+    isOpen = false;
+    expect(await all.list()).toEqual(before);
   });
 
   it('says so where the browser keeps no files', async () => {
