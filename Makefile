@@ -12,7 +12,8 @@ sanitized_tests ?= $(quick_tests) train microscope engine microworld server cli
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test build bench nightly fuzz sanitize sanitize-quick \
+.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test static-page static-page-test build bench nightly \
+  fuzz sanitize sanitize-quick \
   sanitize-threads format format-check lint layers package install-deps install-test-deps install-check-deps \
   install-page-deps install-aarch64-deps
 
@@ -51,6 +52,19 @@ test-aarch64: install-deps install-aarch64-deps
 # Builds web/built, which is committed. Run it after every change in web/.
 page: install-page-deps
 	cd web && npm ci && npm run build
+
+# The page as files for any web server, with the engine as WebAssembly: build/static-page (docs/static-page.md).
+static-page: install-page-deps
+	scripts/install-deps.sh --wasm
+	cmake --preset wasm
+	cmake --build --preset wasm -j $(jobs)
+	cd web && npm ci && npm run build:static && node tools/static_page.mjs --engine ../build/wasm/bin
+
+# The end-to-end tests on that page; its numbers are compared with the native program's.
+static-page-test: install-test-deps static-page
+	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build --preset release --target heed -j $(jobs)
+	cd web && npm run e2e -- --static ../build/static-page
 
 # Tests of the page alone, then end-to-end tests in a browser.
 page-test: install-test-deps install-page-deps

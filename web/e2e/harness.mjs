@@ -2,6 +2,9 @@
 //
 //   HEED_BINARY   the program [build/release/bin/heed]
 //   HEED_ADDRESS  a running server to use instead of starting one
+//   HEED_STATIC   a folder of static files (build/static-page): the page is served from there by python3 -m http.server,
+//                 and has the engine in a worker; HEED_BINARY is what its numbers are compared with. Or the address of
+//                 such files
 //   CHROMIUM      the browser [/usr/bin/chromium]
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
@@ -44,6 +47,32 @@ export async function startServer(options = [], model = 'starter') {
   return { address, stop };
 }
 
+/** Serves a folder as any web server does. */
+export async function startFiles(folder, port = 0) {
+  const child = spawn('python3', ['-u', '-m', 'http.server', String(port), '--bind', '127.0.0.1', '--directory', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  const found = await new Promise((resolve, reject) => {
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      const match = /port (\d+)/.exec((output += chunk));
+      if (match) resolve(match[1]);
+    });
+    child.once('error', reject);
+    child.once('close', (code) => reject(new Error(`http.server ended with ${code}: ${output}`)));
+  });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
+  return { address: `http://127.0.0.1:${found}`, stop };
+}
+
+/** The page as static files, as HEED_STATIC says. */
+export async function startStatic() {
+  const where = process.env.HEED_STATIC;
+  return where.startsWith('http:') ? { address: where, stop: async () => {} } : startFiles(path.resolve(root, where));
+}
+
 export function startBrowser() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -53,18 +82,23 @@ export function startBrowser() {
 
 /**
  * Call at the top of a test file. `session.open(link, options)` gives a page; the test fails where the page
- * logs an error, and `session.get(path)` asks the API.
+ * logs an error, and `session.get(path)` asks the API at `session.address`; `session.page` is where the page is.
  */
 export function useExplorer(serverOptions, model) {
-  const session = { address: '', browser: null, server: null };
+  const session = { address: '', page: '', browser: null, server: null, files: null };
   before(async () => {
     session.server = await startServer(serverOptions, model);
-    session.address = session.server.address;
+    session.page = session.address = session.server.address;
+    if (process.env.HEED_STATIC) {
+      session.files = await startStatic();
+      session.page = session.files.address;
+    }
     session.browser = await startBrowser();
   });
   after(async () => {
     await session.browser?.close();
     await session.server?.stop();
+    await session.files?.stop();
   });
 
   session.get = async (where) => {
@@ -93,15 +127,16 @@ export function useExplorer(serverOptions, model) {
       const isAbsent = /\/api\/translator$/.test(message.location().url) && message.text().includes('404');
       if (message.type() === 'error' && !isAbsent) page.problems.push(message.text());
     });
-    await page.goto(`${session.address}/${link}`);
+    await page.goto(`${session.page}/${link}`);
     await page.locator('main h1').first().waitFor();
     return page;
   };
   return session;
 }
 
-/** What the server says of its translator; null where it holds none. */
+/** What the server says of its translator; null where it holds none, as the static page. */
 export async function translatorOf(session) {
+  if (process.env.HEED_STATIC) return null;
   const response = await fetch(`${session.address}/api/translator`);
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`/api/translator: ${response.status}`);

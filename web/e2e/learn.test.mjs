@@ -86,7 +86,7 @@ test('a first visit opens the tour with three doors, which are closed for good',
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => location.hash.includes('chapter=tokens'));
   await start.waitFor({ state: 'detached' });
-  await page.goto(session.address);
+  await page.goto(session.page);
   await page.locator('article h2').first().waitFor();
   assert.equal(await start.count(), 0);
   await page.context().close();

@@ -189,7 +189,7 @@ test('what a model has read is said where it is known, and nothing is claimed el
 
   const other = await session.browser.newPage();
   await other.route('**/api/model', (route) => route.fulfill({ json: { ...model, read: null } }));
-  await other.goto(`${session.address}/#/follow`);
+  await other.goto(`${session.page}/#/follow`);
   await other.getByRole('group', { name: 'Examples' }).waitFor();
   assert.equal(await other.getByText('It has read').count(), 0);
   await other.close();
@@ -275,7 +275,7 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
     ...['heads', 'map', 'words', 'lens', 'neurons', 'vectors'].map((view) => `compare?view=${view}`), `change?text=${text}&changes=L1H1`, 'watch-it-learn', 'translate', ...chapters.map((chapter) => `learn?chapter=${chapter}`),
   ]) {
     await page.goto('about:blank');
-    await page.goto(`${session.address}/#/${link}`);
+    await page.goto(`${session.page}/#/${link}`);
     await page.locator('main details.export').first().waitFor({ state: 'attached' });
     await page.waitForLoadState('networkidle', { timeout: 3000 }).catch(() => {});  // a view of a run goes on listening
     const isFollow = link.startsWith('follow');

@@ -126,7 +126,7 @@ test('the list is used by keyboard, on narrow and wide screens, in light and dar
 
 test('a model that is not there is named with those that are, and the list leads back', async () => {
   const page = await session.open('#/count').then(async (first) => {
-    await first.goto(`${session.address}/#/follow?model=nowhere&text=a+hare`);
+    await first.goto(`${session.page}/#/follow?model=nowhere&text=a+hare`);
     return first;
   });
   await page.getByRole('alert').getByText(/no model 'nowhere' here; there are: starter/).waitFor();

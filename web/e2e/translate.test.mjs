@@ -258,7 +258,7 @@ translating('a server whose model is the translator opens here, and offers no mo
   const { name, parameters, encoder, decoder } = await translatorOf(session);
   const page = await session.open('#/translate');
   await page.route('**/api/model', (route) => route.fulfill({ json: { name, parameters, encoder, decoder, is_translator: true } }));
-  await page.goto(`${session.address}/?again#/follow`);
+  await page.goto(`${session.page}/?again#/follow`);
   await page.getByRole('heading', { name: 'Follow a word from one text to the other' }).waitFor();
   assert.deepEqual(await page.getByRole('navigation', { name: 'Modes' }).getByRole('link').allTextContents(), ['Translate']);
   await page.getByRole('toolbar', { name: /^Words of the source/ }).waitFor();
@@ -269,7 +269,7 @@ translating('a server whose model is the translator opens here, and offers no mo
 test('a server without a translator says so', { skip: directory ? 'its model is one' : false }, async () => {
   const page = await session.open('#/count');
   await page.route('**/api/translator', (route) => route.fulfill({ status: 404, json: { error: { message: 'no translator', type: 'not_found_error' } } }));
-  await page.goto(`${session.address}/?again#/translate`);
+  await page.goto(`${session.page}/?again#/translate`);
   await page.getByText('This server holds no translator').waitFor();
   assert.deepEqual(page.problems, []);
   assert.deepEqual(await seriousFindings(page), []);

@@ -23,7 +23,7 @@ for (const size of sizes) {
     assert.match(await page.locator('.reading').first().innerText(), /It has read: 104,000 short stories/);
     assert.deepEqual(await seriousFindings(page), []);
     // The tokens of these words are marked where they are shown, and no other.
-    await page.goto(`${session.address}/${link('follow', 'I love pizza with extra cheese and')}`);
+    await page.goto(`${session.page}/${link('follow', 'I love pizza with extra cheese and')}`);
     await page.locator('.tokens .unread').first().waitFor();
     const marked = (await page.locator('.tokens').first().locator('.unread').allInnerTexts()).join('').replaceAll('␣', ' ');
     assert.equal(marked.replace(/\s+/g, ''), 'pizzaextracheese');
@@ -44,7 +44,7 @@ for (const size of sizes) {
     await page.locator('.words.source .unread').waitFor();
     assert.deepEqual(await page.locator('.words.source .unread').allInnerTexts(), ['barks']);
     assert.equal(await page.locator('.words.target .unread').count(), 0);
-    await page.goto(`${session.address}/#/translate?source=The+dog+sleeps.&target=Der+Hund+bellt.`);
+    await page.goto(`${session.page}/#/translate?source=The+dog+sleeps.&target=Der+Hund+bellt.`);
     await page.getByText('(bellt)').waitFor();
     assert.equal(await page.getByRole('note').count(), 1);
     assert.deepEqual(page.problems, []);
@@ -75,7 +75,7 @@ for (const size of sizes) {
     assert.ok(['水', 'س', '👩‍👧'].every((one) => characters.includes(one)), characters.join(' '));
     const pieces = await page.locator('.braced .pieces button').allInnerTexts();
     assert.ok(pieces.length > characters.length && pieces.every((text) => !text.includes('\uFFFD')), pieces.join(' '));
-    await page.goto(`${session.address}/${link('follow', 'a 水 سلام 👩‍👧')}`);
+    await page.goto(`${session.page}/${link('follow', 'a 水 سلام 👩‍👧')}`);
     await page.getByRole('button', { name: /^水, word/ }).first().waitFor();
     assert.deepEqual(page.problems, []);
     await page.context().close();

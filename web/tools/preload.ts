@@ -18,9 +18,13 @@ function needed(bundle: OutputBundle, name: string, found = new Set<string>()): 
 
 /** `module` is the end of a path, such as "modes/follow/Follow.svelte". */
 export function preload(module: string): Plugin {
+  let base = '/';
   return {
     name: 'preload',
     apply: 'build',
+    configResolved: (config) => {
+      base = config.base;
+    },
     transformIndexHtml: {
       order: 'post',
       handler(html, { bundle = {} }) {
@@ -29,8 +33,8 @@ export function preload(module: string): Plugin {
         const link = (attributes: Record<string, string | boolean>): HtmlTagDescriptor => ({ tag: 'link', attrs: { ...attributes, crossorigin: true }, injectTo: 'head' });
         const tags: HtmlTagDescriptor[] = [];
         for (const name of needed(bundle, opening.fileName)) {
-          if (!html.includes(`/${name}"`)) tags.push(link({ rel: 'modulepreload', href: `/${name}` }));
-          for (const style of chunkOf(bundle, name)?.viteMetadata?.importedCss ?? []) if (!html.includes(`/${style}"`)) tags.push(link({ rel: 'preload', as: 'style', href: `/${style}` }));
+          if (!html.includes(`/${name}"`)) tags.push(link({ rel: 'modulepreload', href: `${base}${name}` }));
+          for (const style of chunkOf(bundle, name)?.viteMetadata?.importedCss ?? []) if (!html.includes(`/${style}"`)) tags.push(link({ rel: 'preload', as: 'style', href: `${base}${style}` }));
         }
         return tags;
       },

@@ -1,8 +1,9 @@
-// Typed calls of the server. Nothing else in the page calls fetch.
+// Typed calls of the API. `platform` sends them to a server, or to the engine in a worker.
 
 import { connection } from './connection.svelte';
 import { readEvents, type ServerEvent } from './events';
 import type * as Pairs from './pair_types';
+import { platform } from './platform';
 import type * as Types from './types';
 
 export class ApiError extends Error {
@@ -37,7 +38,7 @@ async function send(path: string, options: RequestInit = {}): Promise<Response> 
   for (;;) {
     let response: Response;
     try {
-      response = await fetch(path, options);
+      response = await platform.fetch(path, options);
     } catch (error) {
       if (options.signal?.aborted) throw error;
       await connection.waitUntilBack();
@@ -91,6 +92,7 @@ let hasTokenizer = true;
 
 /** The model that requests are about, which the page's link names; undefined: the one that the server was started with. */
 let chosen: string | undefined;
+let choices = 0;
 const ofModel = (query: Query = {}): Query => ({ ...query, model: chosen });
 
 const trace = (id: string) => `/api/traces/${encodeURIComponent(id)}`;
@@ -104,9 +106,11 @@ export const api = {
     if (!('is_translator' in card)) hasTokenizer = card.has_tokenizer;
     return card;
   },
-  /** All later requests are about this model; empty: the one that the server was started with. */
-  choose: (model: string): void => {
-    chosen = model || undefined;
+  /** All later requests are about this model, once it is ready; empty: the one that the server was started with. */
+  choose: async (model: string): Promise<void> => {
+    const choice = ++choices;
+    const name = await platform.choose(model);
+    if (choice === choices) chosen = name;
   },
   models: () => json<Types.ModelList>('/api/models'),
   download: async (model: string): Promise<Types.ModelList> => (await post(`/api/downloads/${encodeURIComponent(model)}`, {})).json(),

@@ -1,10 +1,17 @@
 // Whether the server responds. After a lost connection one probe polls it; pending requests are then retried.
 
+import { platform } from './platform';
+import type { Coming } from './platform_types';
+
 const probeMilliseconds = 1500;
 const watchMilliseconds = 5000;
 
 class Connection {
   lost = $state(false);
+  /** What happened to the engine, for the reader. */
+  notice: string | null = $state(null);
+  /** The model that is being loaded, where the page loads it. */
+  coming: Coming | null = $state.raw(null);
   /** Number of reconnections: the server may have been restarted, and its trace ids then mean other traces. */
   returns = $state(0);
   #waiting: (() => void)[] = [];
@@ -21,10 +28,12 @@ class Connection {
 
   /** Polls the server while the page is visible, to notice a lost connection without a request. Call once. */
   watch(): void {
+    platform.onNotice((message) => (this.notice = message), (model) => (this.coming = model));
+    if (!platform.isServer) return;
     const look = () => {
       if (this.lost || document.visibilityState !== 'visible') return;
       // The body is read so that the request ends.
-      fetch('/health', { cache: 'no-store' }).then((answer) => answer.text()).catch(() => void this.waitUntilBack());
+      platform.fetch('/health', { cache: 'no-store' }).then((answer) => answer.text()).catch(() => void this.waitUntilBack());
     };
     setInterval(look, watchMilliseconds);
     document.addEventListener('visibilitychange', look);
@@ -34,7 +43,7 @@ class Connection {
     while (this.lost) {
       await new Promise((resolve) => setTimeout(resolve, probeMilliseconds));
       try {
-        if ((await fetch('/health', { cache: 'no-store' })).ok) this.lost = false;
+        if ((await platform.fetch('/health', { cache: 'no-store' })).ok) this.lost = false;
       } catch {
         continue;
       }

@@ -3,10 +3,12 @@
 
 import { api, ApiError } from './api';
 import { formatLink, viewOfModel } from './link';
+import { platform } from './platform';
 import { messageOf, page } from './state.svelte';
 import type { Download, ListedModel, ModelList } from './types';
 
 const pollMilliseconds = 500;
+const source = platform.models ?? { list: api.models, download: api.download, cancel: api.cancelDownload };
 
 class Models {
   list: ListedModel[] = $state.raw([]);
@@ -40,16 +42,16 @@ class Models {
 
   /** Asks for the list; while a download runs, again and again. */
   async refresh(): Promise<void> {
-    await this.#take(api.models());
+    await this.#take(source.list());
   }
 
   /** Downloads a published model, or goes on with a download that ended early. */
   async fetch(name: string): Promise<void> {
-    await this.#take(api.download(name));
+    await this.#take(source.download(name));
   }
 
   async cancel(name: string): Promise<void> {
-    await this.#take(api.cancelDownload(name));
+    await this.#take(source.cancel(name));
   }
 
   async #take(asked: Promise<ModelList>): Promise<void> {

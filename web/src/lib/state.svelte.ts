@@ -85,13 +85,14 @@ class Page {
     this.changing = true;
     await tick();
     current.forget();
-    api.choose(wanted);
-    // Asked for together; a translator needs no options.
-    const options = this.samplingOptions.length === 0 ? api.samplingOptions() : null;
-    options?.catch(() => {});
     try {
-      const model = await api.model();
+      await api.choose(wanted);
       if (wanted !== this.view.model) return; // another one was chosen meanwhile
+      // Asked for together; a translator needs no options.
+      const options = this.samplingOptions.length === 0 ? api.samplingOptions() : null;
+      options?.catch(() => {});
+      const model = await api.model();
+      if (wanted !== this.view.model) return;
       if ('is_translator' in model) {
         this.translator = model;
         return;

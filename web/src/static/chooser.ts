@@ -1,0 +1,112 @@
+// Which model the engine has open. Models that come with the page share one engine, which loads the second beside the
+// first; a model of the reader's own has an engine, and the memory, for itself.
+
+import { Engine, errorResponse, type Port } from './engine';
+import type { ModelFile, ModelSpec } from './protocol';
+import { carriedFiles, firstModel, recordedRun, type Release } from './release';
+
+export interface ChooserOptions {
+  release: Release;
+  /** The page's address. */
+  base: string;
+  makePort: () => Port;
+  /** The files of a model that the reader gave, or that this browser keeps; null: there is none of that name. */
+  ownFiles: (name: string) => Promise<ModelFile[] | null>;
+  /** Tells the reader what happened. */
+  tell: (message: string | null) => void;
+  progress?: (name: string, done: number, total: number) => void;
+}
+
+/** Weights of more bytes are held as int8, so that they fit in a browser's memory. */
+export const largestUnrounded = 200e6;
+
+export class Chooser {
+  #engine: Engine | null = null;
+  /** Settled once the engine has its model open. */
+  #ready: Promise<void> = Promise.resolve();
+  /** Settled once the recorded run is there. */
+  #runs: Promise<void> = Promise.resolve();
+  #opened = '';
+  /** What #opened is to be opened from again after the engine was lost. */
+  #model: ModelSpec | null = null;
+
+  constructor(private readonly options: ChooserOptions) {}
+
+  #carried(name: string): ModelSpec | null {
+    const { release, base } = this.options;
+    return Object.hasOwn(release.models, name) && name !== recordedRun ? { name, files: carriedFiles(release, name, base) } : null;
+  }
+
+  /** Makes a model ready. Gives the name that requests about it send; undefined: it is the one that is open. */
+  async choose(model: string): Promise<string | undefined> {
+    const wanted = model || firstModel;
+    if (wanted === this.#opened && this.#engine?.lost === null) {
+      await this.#ready;
+      return undefined;
+    }
+    const carried = this.#carried(wanted);
+    const files = carried ? null : await this.options.ownFiles(wanted);
+    if (this.#engine?.lost === null && carried && this.#carried(this.#opened)) {
+      await this.#engine.add(carried);
+      return wanted;
+    }
+    if (carried || files) {
+      await this.#start(carried ?? { name: wanted, files: files!, dtype: dtypeOf(files!) });
+      return undefined;
+    }
+    // The engine says what there is.
+    if (this.#engine?.lost !== null) await this.#start(this.#carried(firstModel)!);
+    return wanted;
+  }
+
+  async fetch(path: string, options?: RequestInit): Promise<Response> {
+    if (this.#engine?.lost !== null) void this.#start(this.#model ?? this.#carried(firstModel)!).catch(() => undefined);
+    const engine = this.#engine!;
+    try {
+      await this.#ready;
+      if (isAboutRuns(path, options?.body)) await this.#runs;
+    } catch (error) {
+      return errorResponse(engine.lost === null ? 500 : 503, (error as Error).message);
+    }
+    return engine.fetch(path, options);
+  }
+
+  /** A new worker: memory that an engine took once is given back with its worker alone. */
+  #start(model: ModelSpec): Promise<void> {
+    const { release, base, makePort, tell, progress } = this.options;
+    const former = this.#engine;
+    const engine = new Engine(makePort, new URL(release.engine, base).href, {
+      progress,
+      lost: (message) => {
+        if (engine === this.#engine) tell(`The engine stopped (${message}). It starts again with the next request.`);
+      },
+    });
+    this.#engine = engine;
+    former?.close();
+    this.#opened = model.name;
+    this.#model = model;
+    // The engine shows the run whose description is there when it opens a model; the checkpoints come after the model.
+    const run = release.models[recordedRun] ? carriedFiles(release, recordedRun, base) : [];
+    const ready = engine.open(model, [{ name: recordedRun, files: run.filter(({ path }) => path === 'run.json') }]);
+    this.#runs = ready.then(() => engine.add({ name: recordedRun, files: run }));
+    this.#runs.catch(() => undefined);
+    // An engine without a model answers nothing; the next choice starts another one.
+    this.#ready = ready.catch((error) => {
+      if (engine === this.#engine) this.#opened = '';
+      throw error;
+    });
+    this.#ready.catch(() => undefined);
+    return this.#ready;
+  }
+}
+
+/** Runs, their checkpoints, and texts that one of these reads. */
+function isAboutRuns(path: string, body: unknown): boolean {
+  return path.startsWith('/api/runs') || (path === '/api/traces' && typeof body === 'string' && typeof JSON.parse(body).model === 'object');
+}
+
+/** As a page holds weights: int8 where they are large. */
+export function dtypeOf(files: ModelFile[]): string | undefined {
+  const weights = files.filter(({ path }) => path.endsWith('.safetensors')).reduce((sum, { bytes }) => sum + bytes, 0);
+  return weights > largestUnrounded ? 'int8' : undefined;
+}

@@ -1,0 +1,116 @@
+// A small engine for tests: it answers a few routes as the module of src/wasm does.
+
+import { Engine, type Port } from './engine';
+import { EngineHost, type Answers, type HeedModule } from './engine_host';
+import type { FromWorker, ToWorker } from './protocol';
+
+export interface FakeEngine {
+  opened: { model: string; options: object }[];
+  written: Map<string, number>;
+  mounted: Map<string, string[]>;
+  requests: string[];
+  stopped: number[];
+  /** Streams that go on. */
+  streams: Map<number, number>;
+}
+
+/** A stream has this many pieces. */
+export const pieces = 3;
+
+export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
+  const text = (value: string) => new TextEncoder().encode(value);
+  /** The engine's memory, which every reply is written into. */
+  const memory = new Uint8Array(64);
+  const chunk = (id: number, value: string) => {
+    const bytes = text(value);
+    memory.set(bytes);
+    answers.heedChunk(id, memory.subarray(0, bytes.length));
+  };
+  const head = (id: number, status: number, type: string) => answers.heedHead(id, status, JSON.stringify([['Content-Type', type]]));
+  return {
+    heedOpen: (model, options) => {
+      if (model.endsWith('/broken')) throw new Error(`${model}/config.json: 'n_head' is -1; expected at least 1`);
+      if (model.endsWith('/huge')) throw new RangeError('Array buffer allocation failed');
+      fake.opened.push({ model, options });
+    },
+    heedRequest: (id, method, target, headers, body) => {
+      fake.requests.push(`${method} ${target}`);
+      if (target === '/stream') {
+        head(id, 200, 'text/event-stream');
+        fake.streams.set(id, 0);
+      } else if (target === '/echo') {
+        head(id, 200, headers['content-type'] ?? 'none');
+        chunk(id, new TextDecoder().decode(body));
+        answers.heedEnd(id, '');
+      } else if (target === '/nothing') {
+        head(id, 204, 'text/plain');
+        answers.heedEnd(id, '');
+      } else if (target === '/trap') {
+        throw new WebAssembly.RuntimeError('memory access out of bounds');
+      } else {
+        head(id, 404, 'application/json');
+        chunk(id, JSON.stringify({ error: { message: `no ${target}` } }));
+        answers.heedEnd(id, '');
+      }
+    },
+    heedStop: (id) => {
+      fake.stopped.push(id);
+      if (fake.streams.delete(id)) answers.heedEnd(id, 'stopped');
+    },
+    heedWork: () => {
+      const [next] = fake.streams;
+      if (!next) return -1;
+      const [id, count] = next;
+      chunk(id, `data: ${count}\n\n`);
+      fake.streams.delete(id);
+      if (count + 1 < pieces) fake.streams.set(id, count + 1);
+      else answers.heedEnd(id, '');
+      return fake.streams.size > 0 ? 0 : -1;
+    },
+    FS: {
+      mkdirTree: () => undefined,
+      writeFile: (path, data) => void fake.written.set(path, data.length),
+      mount: (_, { blobs }, path) => void fake.mounted.set(path, blobs.map(({ name }) => name)),
+      unmount: () => undefined,
+    },
+    WORKERFS: {},
+  };
+}
+
+/** A worker that runs in the test: messages go both ways as tasks of their own. */
+export function fakeWorker(files: Record<string, string> = {}): { fake: FakeEngine; makePort: () => Port; ports: { terminated: boolean }[] } {
+  const fake: FakeEngine = { opened: [], written: new Map(), mounted: new Map(), requests: [], stopped: [], streams: new Map() };
+  const ports: { terminated: boolean }[] = [];
+  const makePort = () => {
+    const port: Port & { terminated: boolean } = {
+      terminated: false,
+      onmessage: null,
+      onerror: null,
+      terminate: () => (port.terminated = true),
+      postMessage: (message: ToWorker) => void setImmediate(() => host.take(message)),
+    };
+    ports.push(port);
+    const host = new EngineHost({
+      load: async (engine) => {
+        if (engine.includes('absent')) throw new Error('404');
+        return async (answers) => fakeModule(fake, answers);
+      },
+      post: (message: FromWorker) => void setImmediate(() => {
+        if (!port.terminated) port.onmessage?.({ data: message });
+      }),
+      fetch: async (url) => (url in files ? new Response(files[url]) : new Response('', { status: 404, statusText: 'Not Found' })),
+      later: (milliseconds, step) => {
+        const timer = setTimeout(step, milliseconds);
+        return () => clearTimeout(timer);
+      },
+    });
+    return port;
+  };
+  return { fake, makePort, ports };
+}
+
+export function fakeEngine(): { engine: Engine; fake: FakeEngine; lost: string[] } {
+  const { fake, makePort } = fakeWorker();
+  const lost: string[] = [];
+  return { engine: new Engine(makePort, 'engine/heed.js', { lost: (message) => lost.push(message) }), fake, lost };
+}
