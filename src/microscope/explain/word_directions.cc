@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-constexpr std::uint64_t shuffle_seed = 7;
+constexpr std::uint64_t permutation_seed = 7;
 constexpr std::int64_t words_at_once = 1024;
 constexpr std::int64_t tries = 1 + nearest_word_shuffles;  // the vector, then its shuffles
 
@@ -47,7 +47,7 @@ Tensor<float> shuffled_directions(View<const float> vectors, std::span<const dou
   Tensor<float> all(Shape{vectors.extent(0) * tries, vectors.extent(1)});
   for (std::int64_t i = 0; i < vectors.extent(0); ++i) {
     write_direction(vectors[i].span(), mean, all.view()[i * tries].span());
-    RandomStream random(shuffle_seed, static_cast<std::uint64_t>(i));
+    RandomStream random(permutation_seed, static_cast<std::uint64_t>(i));
     for (std::int64_t attempt = 1; attempt < tries; ++attempt) {
       const std::span<float> shuffled = all.view()[i * tries + attempt].span();
       std::ranges::copy(all.view()[i * tries + attempt - 1].span(), shuffled.begin());
