@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/utf8.h"
