@@ -39,9 +39,12 @@ set(heed_unused_in_browsers
   engine/hooked_runs.cc engine/hooks.cc engine/model.cc engine/model_passes.cc engine/point_keeper.cc
   engine/read_texts.cc engine/stacks.cc engine/train_model.cc engine/translator.cc engine/weights.cc
   engine/bench/model_suites.cc engine/bench/part_suites.cc engine/bench/translator_suite.cc
-  microscope/figures/figure_files.cc microscope/files/array_files.cc
+  microscope/files/array_files.cc
   server/connection.cc server/gate.cc server/http_parser.cc server/http_server.cc server/http_session.cc
   server/listener.cc server/serve.cc)
+
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/microscope/figures/figure_files.cc
+  ${PROJECT_SOURCE_DIR}/src/microscope/figures/browser/figure_image.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Characters, by the answers of this machine's utf8proc: a native program writes them during the build.
 find_program(HEED_NATIVE_COMPILER NAMES c++ g++ clang++ REQUIRED NO_CMAKE_FIND_ROOT_PATH)
@@ -72,6 +75,9 @@ function(heed_wasm_module)
   set(api ${PROJECT_SOURCE_DIR}/src/wasm/heed_api.js)
   add_executable(heed_wasm ${sources})
   set_target_properties(heed_wasm PROPERTIES OUTPUT_NAME heed UNITY_BUILD OFF LINK_DEPENDS ${api})
+  # Emscripten's own scripts need Debian's packages of Node.js, whichever Node.js runs them.
+  set_target_properties(heed_wasm PROPERTIES
+    RULE_LAUNCH_LINK "${CMAKE_COMMAND} -E env NODE_PATH=/usr/share/nodejs")
   target_link_libraries(heed_wasm PRIVATE heed_server heed_wasm_support)
   heed_options(heed_wasm)
   target_link_options(heed_wasm PRIVATE ${heed_wasm_flags} --no-entry --post-js ${api} -lworkerfs.js

@@ -43,7 +43,7 @@ constexpr std::array<PublishedModel, 3> published{
       .parameters = 494'032'768,
       .bytes = 988'097'824}}};
 
-constexpr std::string_view weights_ending = ".safetensors";
+constexpr std::string_view stored_weights_ending = ".safetensors";
 constexpr std::string_view partial_ending = ".partial";
 
 // Bytes of a directory's weights, whole or being downloaded.
@@ -60,7 +60,7 @@ Stored stored_weights(const fs::path& directory) {
     std::string name = entry->path().filename().string();
     const bool is_partial = name.ends_with(partial_ending);
     if (is_partial) name.resize(name.size() - partial_ending.size());
-    if (!name.ends_with(weights_ending)) continue;
+    if (!name.ends_with(stored_weights_ending)) continue;
     std::error_code unknown;
     const std::uintmax_t size = fs::file_size(entry->path(), unknown);
     if (!unknown) (is_partial ? stored.partial : stored.whole) += static_cast<std::int64_t>(size);

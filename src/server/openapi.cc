@@ -1,7 +1,7 @@
 #include "server/openapi.h"
 
 #include "base/json.h"
-#include "server/http_parser.h"
+#include "base/text.h"
 #include "server/sampling_fields.h"
 
 namespace heed::server {
@@ -72,7 +72,7 @@ void refuse_undocumented_queries(Router& router) {
   const Json& paths = document.at("paths");
   for (const Router::Route& route : router.routes()) {
     if (!route.pattern.starts_with("/api/")) continue;
-    const Json& operation = paths.at(route.pattern).at(lower_case(route.method));
+    const Json& operation = paths.at(route.pattern).at(ascii_lower(route.method));
     router.allow_queries(route, query_names(document, operation));
   }
 }

@@ -14,8 +14,10 @@ if (!existsSync(script) || !existsSync(binary)) {
   process.exit(77);
 }
 
-// Of a row's largest number: some roundings of 2^-24, added up in another order.
+// Of an array's largest number: some roundings of 2^-24, added up in another order. A row may be small beside its terms.
 const tolerance = 2e-6;
+// What softmax makes of scores that are as far apart: p·Δs, of scores up to the largest of the layer.
+const patternTolerance = (largestScore) => tolerance * Math.max(1, largestScore);
 const lossTolerance = 1e-5;
 const trainingSteps = 50;
 
@@ -49,7 +51,9 @@ const address = await new Promise((resolve, reject) => {
 
 const native = {
   async ask(method, target, body) {
-    const response = await fetch(address + target, { method, ...(body && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }) });
+    // The server closes connections that nobody uses for seconds, while the engine computes in this thread.
+    const headers = { Connection: 'close', ...(body && { 'Content-Type': 'application/json' }) };
+    const response = await fetch(address + target, { method, headers, ...(body && { body: JSON.stringify(body) }) });
     return { status: response.status, headers: Object.fromEntries([...response.headers].map(([name, value]) => [name, value])), bytes: Buffer.from(await response.arrayBuffer()) };
   },
 };
@@ -61,24 +65,18 @@ const jsonOf = ({ status, bytes }) => {
 const floats = (bytes) => new Float32Array(new Uint8Array(bytes).buffer);
 const header = (reply, name) => Object.entries(reply.headers).find(([key]) => key.toLowerCase() === name)?.[1];
 
-/** The largest difference of two arrays, each row's relative to its largest number. */
-function difference(ours, theirs, width) {
-  let largest = 0;
-  for (let row = 0; row < ours.length; row += width) {
-    let scale = 0;
-    let apart = 0;
-    for (let i = row; i < row + width; ++i) {
-      if (ours[i] === theirs[i]) {
-        if (Number.isFinite(ours[i])) scale = Math.max(scale, Math.abs(ours[i]));
-        continue;
-      }
-      assert.ok(Number.isFinite(ours[i]) && Number.isFinite(theirs[i]), `${ours[i]} beside ${theirs[i]}`);
-      scale = Math.max(scale, Math.abs(theirs[i]));
-      apart = Math.max(apart, Math.abs(ours[i] - theirs[i]));
-    }
-    if (apart > 0) largest = Math.max(largest, apart / scale);
+const largestOf = (array) => array.reduce((largest, value) => (Number.isFinite(value) ? Math.max(largest, Math.abs(value)) : largest), 0);
+
+/** The largest difference of two arrays, relative to their largest number. */
+function difference(ours, theirs) {
+  assert.equal(ours.length, theirs.length);
+  let apart = 0;
+  for (let i = 0; i < ours.length; ++i) {
+    if (ours[i] === theirs[i]) continue;
+    assert.ok(Number.isFinite(ours[i]) && Number.isFinite(theirs[i]), `${ours[i]} beside ${theirs[i]}`);
+    apart = Math.max(apart, Math.abs(ours[i] - theirs[i]));
   }
-  return largest;
+  return apart > 0 ? apart / largestOf(theirs) : 0;
 }
 
 const events = (bytes) => bytes.toString().split('\n\n').filter((event) => event.startsWith('event: ')).map((event) => {
@@ -112,6 +110,7 @@ const tests = {
     const points = [...outer, ...Array.from({ length: layers }, (_, layer) => inner.map((name) => `blocks.${layer}.${name}`)).flat()];
     let compared = 0;
     let worst = { apart: 0, point: '' };
+    let largestScore = 0;
     for (const text of texts) {
       const body = { text };
       const ids = [jsonOf(await engine.ask('POST', '/api/traces', body)).id, jsonOf(await native.ask('POST', '/api/traces', body)).id];
@@ -121,7 +120,9 @@ const tests = {
         if (theirs.status !== 200) continue;
         const shape = header(theirs, 'x-heed-shape');
         assert.equal(header(ours, 'x-heed-shape'), shape, point);
-        const apart = difference(floats(ours.bytes), floats(theirs.bytes), Number(shape.split(',').at(-1)));
+        if (point.endsWith('hook_attn_scores')) largestScore = largestOf(floats(theirs.bytes));
+        const apart = difference(floats(ours.bytes), floats(theirs.bytes));
+        assert.ok(apart <= (point.endsWith('hook_pattern') ? patternTolerance(largestScore) : tolerance), `${point} of ${JSON.stringify(text)}: ${apart}`);
         if (apart > worst.apart) worst = { apart, point: `${point} of ${JSON.stringify(text)}` };
         compared += 1;
       }
@@ -134,7 +135,6 @@ const tests = {
     assert.deepEqual(written, [...floats((await engine.ask('GET', logits)).bytes)], 'numbers as text');
     console.log(`  ${compared} arrays, at most ${worst.apart.toExponential(1)} apart (${worst.point})`);
     assert.ok(compared >= 20 * (4 + 20 * layers), `${compared} arrays`);
-    assert.ok(worst.apart <= tolerance, worst.point);
   },
 
   async 'greedy texts are equal'() {

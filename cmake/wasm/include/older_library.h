@@ -1,5 +1,5 @@
-// What heed uses of C++20's library and Emscripten's older ones lack (before version 16 of libc++). Given
-// to every source of this target by -include; newer libraries have it all.
+// What heed uses of C++20's library and Emscripten's older ones lack (before version 16 of libc++).
+// Given to every source of this target by -include; newer libraries have it all.
 #pragma once
 
 #include <version>
@@ -165,31 +165,33 @@ constexpr I nth(I first, I at, I last, C c = {}, P p = {}) { std::nth_element(fi
 
 }  // namespace older
 
-// For a range, and for the two ends of one. Parameters behind them have their types' defaults, so that {}
-// may stand for one.
-#define HEED_OLDER_RANGE(name, function, types, parameters, arguments)                        \
-  struct name##_of {                                                                          \
-    template <older::iterator I, HEED_OLDER_LIST types>                                       \
-    constexpr auto operator()(I first, I last, HEED_OLDER_LIST parameters) const {            \
-      return function(first, last, HEED_OLDER_LIST arguments);                                \
-    }                                                                                         \
-    template <older::range R, HEED_OLDER_LIST types>                                          \
-    constexpr auto operator()(R&& range, HEED_OLDER_LIST parameters) const {                  \
-      return function(std::ranges::begin(range), std::ranges::end(range),                     \
-                      HEED_OLDER_LIST arguments);                                             \
-    }                                                                                         \
-  };                                                                                          \
+// For a range, and for the two ends of one. Parameters behind them have their types' defaults, so
+// that {} may stand for one.
+#define HEED_OLDER_RANGE(name, function, types, parameters, arguments)             \
+  struct name##_of {                                                               \
+    template <older::iterator I, HEED_OLDER_LIST types>                            \
+    constexpr auto operator()(I first, I last, HEED_OLDER_LIST parameters) const { \
+      return function(first, last, HEED_OLDER_LIST arguments);                     \
+    }                                                                              \
+    template <older::range R, HEED_OLDER_LIST types>                               \
+    constexpr auto operator()(R&& range, HEED_OLDER_LIST parameters) const {       \
+      return function(std::ranges::begin(range), std::ranges::end(range),          \
+                      HEED_OLDER_LIST arguments);                                  \
+    }                                                                              \
+  };                                                                               \
   inline constexpr name##_of name{};
 #define HEED_OLDER_LIST(...) __VA_ARGS__
 #define HEED_OLDER_ASKING(name, function) \
   HEED_OLDER_RANGE(name, function, (class F, class P = std::identity), (F f, P p = {}), (f, p))
-#define HEED_OLDER_OF_VALUE(name, function) \
-  HEED_OLDER_RANGE(name, function, (class T, class P = std::identity), (const T& value, P p = {}), (value, p))
-#define HEED_OLDER_ORDERING(name, function)                                                   \
+#define HEED_OLDER_OF_VALUE(name, function)                                                        \
+  HEED_OLDER_RANGE(name, function, (class T, class P = std::identity), (const T& value, P p = {}), \
+                   (value, p))
+#define HEED_OLDER_ORDERING(name, function)                                                \
   HEED_OLDER_RANGE(name, function, (class C = std::ranges::less, class P = std::identity), \
                    (C c = {}, P p = {}), (c, p))
-#define HEED_OLDER_SEARCHING(name, function)                                                  \
-  HEED_OLDER_RANGE(name, function, (class T, class C = std::ranges::less, class P = std::identity), \
+#define HEED_OLDER_SEARCHING(name, function)                                        \
+  HEED_OLDER_RANGE(name, function,                                                  \
+                   (class T, class C = std::ranges::less, class P = std::identity), \
                    (const T& value, C c = {}, P p = {}), (value, c, p))
 
 HEED_OLDER_ASKING(all_of, older::all)
@@ -211,8 +213,10 @@ HEED_OLDER_SEARCHING(lower_bound, older::lower)
 HEED_OLDER_SEARCHING(upper_bound, older::upper)
 HEED_OLDER_SEARCHING(binary_search, older::holds)
 HEED_OLDER_RANGE(fill, older::filled, (class T), (const T& value), (value))
-HEED_OLDER_RANGE(replace, older::replaced, (class T, class U), (const T& old, const U& value), (old, value))
-HEED_OLDER_RANGE(replace_if, older::replaced_where, (class F, class U), (F f, const U& value), (f, value))
+HEED_OLDER_RANGE(replace, older::replaced, (class T, class U), (const T& old, const U& value),
+                 (old, value))
+HEED_OLDER_RANGE(replace_if, older::replaced_where, (class F, class U), (F f, const U& value),
+                 (f, value))
 HEED_OLDER_RANGE(copy, older::copied, (class O), (O to), (to))
 HEED_OLDER_RANGE(move, older::moved, (class O), (O to), (to))
 HEED_OLDER_RANGE(remove_copy_if, older::copied_without, (class O, class F, class P = std::identity),
@@ -237,18 +241,18 @@ struct reverse_of {
 inline constexpr reverse_of reverse{};
 
 // For a range, and what is within it.
-#define HEED_OLDER_RANGE_AT(name, function)                                                   \
-  struct name##_of {                                                                          \
-    template <older::iterator I, class C = std::ranges::less, class P = std::identity>        \
-    constexpr auto operator()(I first, I at, I last, C c = {}, P p = {}) const {              \
-      return function(first, at, last, c, p);                                                 \
-    }                                                                                         \
-    template <older::range R, older::iterator I, class C = std::ranges::less,                 \
-              class P = std::identity>                                                        \
-    constexpr auto operator()(R&& range, I at, C c = {}, P p = {}) const {                    \
-      return function(std::ranges::begin(range), at, std::ranges::end(range), c, p);          \
-    }                                                                                         \
-  };                                                                                          \
+#define HEED_OLDER_RANGE_AT(name, function)                                            \
+  struct name##_of {                                                                   \
+    template <older::iterator I, class C = std::ranges::less, class P = std::identity> \
+    constexpr auto operator()(I first, I at, I last, C c = {}, P p = {}) const {       \
+      return function(first, at, last, c, p);                                          \
+    }                                                                                  \
+    template <older::range R, older::iterator I, class C = std::ranges::less,          \
+              class P = std::identity>                                                 \
+    constexpr auto operator()(R&& range, I at, C c = {}, P p = {}) const {             \
+      return function(std::ranges::begin(range), at, std::ranges::end(range), c, p);   \
+    }                                                                                  \
+  };                                                                                   \
   inline constexpr name##_of name{};
 
 HEED_OLDER_RANGE_AT(partial_sort, older::sorted_till)
@@ -266,7 +270,8 @@ struct transform_of {
   constexpr auto operator()(R&& range, S&& other, O to, F f) const {
     auto first = std::ranges::begin(range);
     auto second = std::ranges::begin(other);
-    for (; first != std::ranges::end(range) && second != std::ranges::end(other); ++first, ++second) {
+    for (; first != std::ranges::end(range) && second != std::ranges::end(other);
+         ++first, ++second) {
       *to++ = std::invoke(f, *first, *second);
     }
     return to;
@@ -288,28 +293,28 @@ inline constexpr mismatch_of mismatch{};
 struct equal_of {
   template <older::range R, older::range S, class C = std::ranges::equal_to>
   constexpr bool operator()(R&& range, S&& other, C compare = {}) const {
-    return std::equal(std::ranges::begin(range), std::ranges::end(range),
-                      std::ranges::begin(other), std::ranges::end(other), compare);
+    return std::equal(std::ranges::begin(range), std::ranges::end(range), std::ranges::begin(other),
+                      std::ranges::end(other), compare);
   }
 };
 inline constexpr equal_of equal{};
 
 // Of two values, of a list or of a range.
-#define HEED_OLDER_EXTREME(name, element, first_wins)                                         \
-  struct name##_of {                                                                          \
-    template <class T, class C = std::ranges::less>                                           \
-    constexpr const T& operator()(const T& a, const T& b, C compare = {}) const {             \
-      return first_wins ? a : b;                                                              \
-    }                                                                                         \
-    template <class T, class C = std::ranges::less, class P = std::identity>                  \
-    constexpr T operator()(std::initializer_list<T> list, C compare = {}, P p = {}) const {   \
-      return *element(list, compare, p);                                                      \
-    }                                                                                         \
-    template <older::range R, class C = std::ranges::less, class P = std::identity>           \
-    constexpr auto operator()(R&& range, C compare = {}, P p = {}) const {                    \
-      return *element(range, compare, p);                                                     \
-    }                                                                                         \
-  };                                                                                          \
+#define HEED_OLDER_EXTREME(name, element, first_wins)                                       \
+  struct name##_of {                                                                        \
+    template <class T, class C = std::ranges::less>                                         \
+    constexpr const T& operator()(const T& a, const T& b, C compare = {}) const {           \
+      return first_wins ? a : b;                                                            \
+    }                                                                                       \
+    template <class T, class C = std::ranges::less, class P = std::identity>                \
+    constexpr T operator()(std::initializer_list<T> list, C compare = {}, P p = {}) const { \
+      return *element(list, compare, p);                                                    \
+    }                                                                                       \
+    template <older::range R, class C = std::ranges::less, class P = std::identity>         \
+    constexpr auto operator()(R&& range, C compare = {}, P p = {}) const {                  \
+      return *element(range, compare, p);                                                   \
+    }                                                                                       \
+  };                                                                                        \
   inline constexpr name##_of name{};
 
 HEED_OLDER_EXTREME(max, max_element, !std::invoke(compare, a, b))

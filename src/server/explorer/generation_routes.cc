@@ -30,7 +30,8 @@ class Writing {
   Writing(State& state, const Json& body, StopFlag stop) : Writing(state, Fields(body)) {
     const LoadedModel& model = *source_.model;
     const StackSpecification& config = model.gpt.specification();
-    const std::int64_t length = std::min<std::int64_t>(std::ssize(tokens_) + max_new_tokens_, config.context);
+    const std::int64_t length =
+        std::min<std::int64_t>(std::ssize(tokens_) + max_new_tokens_, config.context);
     state.traces.require_room(model.gpt.architecture(), length);
     const auto given = body.find("interventions");
     const Json list_of_none, &list = given != body.end() ? *given : list_of_none;
