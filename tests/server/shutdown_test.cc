@@ -32,8 +32,9 @@ class Shutdown : public ::testing::Test {
     });
     router_.add("GET", "/endless", [this](const Request&) {
       Reply reply;
-      reply.stream = [this](StreamWriter& writer) {
-        ++streaming_;
+      reply.stream = [this, begun = false](StreamWriter& writer) mutable {
+        if (!begun) ++streaming_;
+        begun = true;
         if (writer.write(std::string(65536, 'x'))) return true;
         ++ended_;
         return false;
