@@ -84,8 +84,6 @@ test('opens the reader’s own files, keeps them for the next visit, and forgets
   await panel(page).getByRole('button', { name: 'Remove my-gpt' }).click();
   await page.waitForFunction(() => !location.hash.includes('model='));
   await words(page).first().waitFor();
-  await menu(page).click();
-  await panel(page).getByRole('heading', { name: 'Your own model' }).waitFor();
   await panel(page).getByText('kept in this browser').waitFor({ state: 'detached' });
   assert.deepEqual(page.problems, []);
   await page.context().close();

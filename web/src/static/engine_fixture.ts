@@ -70,10 +70,13 @@ export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
     FS: {
       mkdirTree: () => undefined,
       writeFile: (path, data) => void fake.written.set(path, data.length),
-      mount: (_, { blobs }, path) => void fake.mounted.set(path, blobs.map(({ name }) => name)),
+      mount: (type, { blobs }, path) => {
+        if ((type as { node_ops: object }).node_ops && 'readlink' in (type as { node_ops: object }).node_ops) throw new Error('EPERM');
+        fake.mounted.set(path, blobs.map(({ name }) => name));
+      },
       unmount: () => undefined,
     },
-    WORKERFS: {},
+    WORKERFS: { node_ops: { readlink: () => undefined } },
   };
 }
 

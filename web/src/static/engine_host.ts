@@ -18,7 +18,7 @@ export interface HeedModule {
   /** Milliseconds until it wants to be called again; −1: nothing waits. */
   heedWork(): number;
   FS: FileSystem;
-  WORKERFS: unknown;
+  WORKERFS: { node_ops: { readlink?: unknown } };
 }
 
 export interface Answers {
@@ -174,6 +174,8 @@ export class EngineHost {
     }
     const own = files.filter(({ file }) => file !== undefined);
     if (own.length === 0 || this.#there.has(folder)) return;
+    // What is no link has to be answered as such (EINVAL), which resolving a path relies on; WORKERFS says EPERM instead.
+    delete WORKERFS.node_ops.readlink;
     FS.mkdirTree(folder);
     FS.mount(WORKERFS, { blobs: own.map(({ path, file }) => ({ name: path, data: file! })) }, folder);
     this.#there.add(folder);
