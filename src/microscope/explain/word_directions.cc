@@ -64,7 +64,7 @@ NearestWords named(std::span<const float> cosines, double chance, std::int64_t t
   std::vector<std::int32_t> order(cosines.size());
   std::iota(order.begin(), order.end(), 0);
   std::erase(order, left_out);
-  const auto end = order.begin() + std::min(top, std::ssize(order));
+  const auto end = order.begin() + std::min<std::int64_t>(top, std::ssize(order));
   std::partial_sort(order.begin(), end, order.end(), [&](std::int32_t a, std::int32_t b) {
     return cosines[a] != cosines[b] ? cosines[a] > cosines[b] : a < b;
   });

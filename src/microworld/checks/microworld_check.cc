@@ -394,7 +394,8 @@ MicroworldCheck check_microworld(const Transformer& model, const Tokenizer& toke
   Examination examination(model, stories);
   for (std::int64_t begin = 0; begin < std::ssize(windows); begin += options.batch_size) {
     require(!stop_requested(options.stop), ErrorCode::interrupted, "interrupted");
-    const std::int64_t end = std::min(begin + options.batch_size, std::ssize(windows));
+    const std::int64_t end =
+        std::min<std::int64_t>(begin + options.batch_size, std::ssize(windows));
     examination.read(Batch({windows.begin() + begin, windows.begin() + end}));
     if (options.progress) options.progress({"reading stories", end, std::ssize(windows)});
   }
