@@ -32,7 +32,12 @@ async function kept(page) {
   });
   const models = await page.evaluate(() => JSON.parse(document.querySelector('meta[name="heed-release"]').content).models);
   const wanted = Object.values(models).flatMap(({ folder, files }) => files.map((file) => folder + file.path));
-  await page.waitForFunction(async (paths) => (await Promise.all(paths.map((one) => caches.match(new URL(one, location.href).href)))).every(Boolean), wanted, { timeout: 60_000 });
+  // waitForFunction() takes a promise for an answer.
+  const all = () => page.evaluate(async (paths) => (await Promise.all(paths.map((one) => caches.match(new URL(one, location.href).href)))).every(Boolean), wanted);
+  for (const end = Date.now() + 60_000; !(await all()); ) {
+    assert.ok(Date.now() < end, 'every file is kept within a minute');
+    await page.waitForTimeout(100);
+  }
 }
 
 test('shows what the native program computes, under a strict policy, and sends nothing elsewhere', { skip }, async () => {
@@ -179,7 +184,7 @@ test('trains a model in the browser while the page answers: watched, paused, res
   const page = await session.open('#/watch-it-learn');
   const card = page.getByRole('region', { name: 'Training', exact: true });
   const state = page.getByTestId('training-state');
-  const step = async () => Number(/(\d[\d,]*)/.exec(await state.textContent())?.[1].replace(',', ''));
+  const step = async () => Number(/step ([\d,]+)/.exec(await state.textContent())?.[1].replaceAll(',', ''));
   await card.getByRole('button', { name: 'Train a model now' }).click();
   await card.getByText('Settings', { exact: true }).click();
   for (const [label, number] of Object.entries({ Blocks: 1, Heads: 2, Width: 16, Context: 64, Steps: 20000, 'Batch size': 4, Seed: 5 })) await card.getByLabel(label, { exact: true }).fill(String(number));
@@ -196,7 +201,7 @@ test('trains a model in the browser while the page answers: watched, paused, res
   await page.waitForTimeout(1500);
   assert.equal(await step(), paused);
   await card.getByRole('button', { name: 'Resume' }).click();
-  await page.waitForFunction((before) => Number(/(\d[\d,]*)/.exec(document.querySelector('[data-testid=training-state]').textContent)?.[1].replace(',', '')) > before, paused, { timeout: 60_000 });
+  await page.waitForFunction((before) => Number(/step ([\d,]+)/.exec(document.querySelector('[data-testid=training-state]').textContent)?.[1].replaceAll(',', '')) > before, paused, { timeout: 60_000 });
   await card.getByRole('button', { name: 'Stop' }).click();
   await state.getByText(/Stopped/).waitFor({ timeout: 30_000 });
   assert.deepEqual(page.problems, []);
