@@ -1,6 +1,6 @@
 // The page as static files: what it does without a server. Only with HEED_STATIC (tools/run_e2e.mjs --static).
 import assert from 'node:assert/strict';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -238,7 +238,10 @@ test('changes to another version as a whole: no tab has files of both', { skip: 
   const folders = ['1', '2'].map((version) => {
     const folder = path.join(scratch, `version-${version}`);
     cpSync(path.resolve(root, where), folder, { recursive: true });
-    const edit = (name, change) => writeFileSync(path.join(folder, name), change(readFileSync(path.join(folder, name), 'utf8')));
+    const edit = (name, change) => {
+      writeFileSync(path.join(folder, name), change(readFileSync(path.join(folder, name), 'utf8')));
+      utimesSync(path.join(folder, name), 0, 1e9 + 60 * Number(version)); // the server tells versions apart by whole seconds
+    };
     edit('index.html', (html) => html.replace('</title>', `</title><meta name="test-version" content="${version}">`));
     edit('service-worker.js', (code) => code.replace(/"version":"[^"]*"/, `"version":"test-${version}"`));
     return folder;
