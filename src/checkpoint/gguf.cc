@@ -54,6 +54,14 @@ Number number_in(std::span<const std::byte> bytes, std::uint64_t index) {
   return value;
 }
 
+// The string whose length stands at `at`, which moves behind it.
+std::string_view next_text(std::span<const std::byte> bytes, std::size_t& at) {
+  const auto length = number_in<std::uint64_t>(bytes.subspan(at), 0);
+  const char* const begin = reinterpret_cast<const char*>(bytes.data()) + at + sizeof(length);
+  at += sizeof(length) + length;
+  return {begin, static_cast<std::size_t>(length)};
+}
+
 bool is_integer(GgufType type) {
   return type != GgufType::f32 && type != GgufType::f64 && type != GgufType::boolean &&
          type != GgufType::string && type != GgufType::array;
@@ -408,12 +416,7 @@ std::vector<std::string_view> GgufValue::texts() const {
           described());
   std::vector<std::string_view> texts(count_);
   std::size_t at = 0;
-  for (std::string_view& text : texts) {
-    const auto length = number_in<std::uint64_t>(bytes_.subspan(at), 0);
-    at += sizeof(length);
-    text = {reinterpret_cast<const char*>(bytes_.data()) + at, static_cast<std::size_t>(length)};
-    at += length;
-  }
+  for (std::string_view& text : texts) text = next_text(bytes_, at);
   return texts;
 }
 
@@ -423,11 +426,7 @@ std::string GgufValue::shown(std::size_t most) const {
   if (element_ == GgufType::string) {
     std::size_t at = 0;
     for (std::uint64_t i = 0; i < shown_count; ++i) {
-      const auto length = number_in<std::uint64_t>(bytes_.subspan(at), 0);
-      at += sizeof(length);
-      items.push_back(in_quotes(
-          {reinterpret_cast<const char*>(bytes_.data()) + at, static_cast<std::size_t>(length)}));
-      at += length;
+      items.push_back(in_quotes(next_text(bytes_, at)));
     }
   } else {
     for (std::uint64_t i = 0; i < shown_count; ++i) {

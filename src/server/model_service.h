@@ -1,5 +1,5 @@
-// A model with all that answers for it, whoever brings the requests: a server (serve.h), or the
-// page itself where heed runs in a browser.
+// A loaded model, its scheduler and the router of its requests: of a server (serve.h), or of a page
+// where heed runs in a browser.
 #pragma once
 
 #include <memory>
