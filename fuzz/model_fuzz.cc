@@ -122,10 +122,10 @@ void load(const std::string& config, std::span<const std::byte> weights,
     if (format != nullptr && format->is_encoder_decoder) {
       heed::load_transformer(heed::StacksWanted::two, files);
     } else {
-      const heed::Transformer gpt = heed::load_transformer(heed::StacksWanted::one, files);
-      if (weights.size() < largest_computed && gpt.specification().is_causal()) {
+      const heed::Transformer transformer = heed::load_transformer(heed::StacksWanted::one, files);
+      if (weights.size() < largest_computed && transformer.specification().is_causal()) {
         const std::int32_t tokens[] = {0};
-        heed::testing::full_logits(gpt, tokens);
+        heed::testing::full_logits(transformer, tokens);
       }
     }
   } catch (const heed::Error& error) {
@@ -146,8 +146,9 @@ const std::vector<Files>& saved_models() {
     std::vector<Files> saved;
     for (int format = 0; format < 4; ++format) {
       const heed::testing::TemporaryDirectory directory;
-      const heed::Transformer gpt = heed::testing::random_gpt(heed::make_gpt_config(1, 1, 3, 2, 3));
-      heed::save_transformer(gpt, directory.path(), {},
+      const heed::Transformer transformer =
+          heed::testing::random_gpt(heed::make_gpt_config(1, 1, 3, 2, 3));
+      heed::save_transformer(transformer, directory.path(), {},
                              static_cast<heed::kernels::WeightFormat>(format));
       saved.push_back({heed::read_text_file(directory / heed::config_file_name),
                        heed::read_text_file(directory / heed::weights_file_name)});

@@ -31,7 +31,7 @@ LoadedModel tiny_model() {
   Transformer model({.stacks = {make_gpt_config(1, 2, 8, 16, 64)}});
   model.parameters().initialize(1);
   return {.name = "tiny",
-          .gpt = std::move(model),
+          .transformer = std::move(model),
           .tokenizer = train_character_tokenizer(std::span(&characters, 1))};
 }
 

@@ -112,7 +112,7 @@ class AttentionReader {
 
  private:
   friend class Model;
-  static AttentionReader read(const Transformer& gpt, std::span<const std::int32_t> tokens,
+  static AttentionReader read(const Transformer& transformer, std::span<const std::int32_t> tokens,
                               const std::vector<std::int64_t>& layers);
   struct Parts;
   explicit AttentionReader(std::unique_ptr<Parts> parts);

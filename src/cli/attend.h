@@ -52,7 +52,7 @@ struct AttendedText {
   View<const float> pattern(std::int64_t layer, std::int64_t head) const {
     return patterns[layer][head];
   }
-  bool is_causal() const { return model.gpt.specification().is_causal(); }
+  bool is_causal() const { return model.transformer.specification().is_causal(); }
   AttendedSite site() const;
 };
 

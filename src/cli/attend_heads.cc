@@ -171,7 +171,7 @@ void print_table_of_heads(const std::vector<ListedHead>& heads, const Screen& sc
 }  // namespace
 
 void print_head_overview(const AttendedText& text, const Screen& screen) {
-  const StackSpecification& config = text.model.gpt.specification();
+  const StackSpecification& config = text.model.transformer.specification();
   const AttendedSite site = text.site();
   const Layout layout = layout_for(site, screen.width());
   print("\n" + screen.ink.title("Attention patterns") +
@@ -180,9 +180,10 @@ void print_head_overview(const AttendedText& text, const Screen& screen) {
                                      counted(config.heads(), "head"))));
   print_lines(pictures_legend, screen);
   print("\n");
-  visit_patterns(text.model.gpt, text.tokens, [&](std::int64_t layer, View<const float> patterns) {
-    print_layer(site, layer, patterns, layout, screen);
-  });
+  visit_patterns(text.model.transformer, text.tokens,
+                 [&](std::int64_t layer, View<const float> patterns) {
+                   print_layer(site, layer, patterns, layout, screen);
+                 });
   for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
   print("\n");
   print_lines(habits_legend(site.scope, layout), screen);

@@ -132,7 +132,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
   }
 
   print_step(1, "Query", screen);
-  const bool is_post_norm = text.model.gpt.specification().is_post_norm();
+  const bool is_post_norm = text.model.transformer.specification().is_post_norm();
   print_text(fmt::format("The {}residual stream at this position, times the head's query matrix.",
                          is_post_norm ? "" : "normalised "),
              screen);

@@ -51,11 +51,11 @@ AttendedText::AttendedText(const LoadedModel& loaded, std::vector<std::int32_t> 
       tokens(std::move(ids)),
       bytes(loaded.token_bytes(tokens)),
       capture(std::vector<Point>{}),
-      patterns(loaded.gpt.specification().layers) {
+      patterns(loaded.transformer.specification().layers) {
   std::vector<Point> points;
   for (const std::int64_t layer : kept_layers) points.push_back({PointKind::pattern, layer});
   if (points.empty()) return;
-  capture = trace(loaded.gpt, tokens, points);
+  capture = trace(loaded.transformer, tokens, points);
   for (const Point& point : points) patterns[point.layer] = capture.at(point).view()[0];
 }
 
@@ -78,7 +78,7 @@ std::string AttendedText::described(std::int64_t position) const {
 }
 
 AttendedSite AttendedText::site() const {
-  const Architecture& architecture = model.gpt.architecture();
+  const Architecture& architecture = model.transformer.architecture();
   return {attention_scope(architecture, only_site), attention_of(architecture, only_site), tokens};
 }
 

@@ -105,7 +105,7 @@ Figure draw_strongest(const std::vector<NamedValue>& values, const FigureText& t
 // layers x heads
 Figure draw_heads(const ExplainedText& text, const Attribution& attribution,
                   const FigureText& figure_text) {
-  const StackSpecification& config = text.model.gpt.specification();
+  const StackSpecification& config = text.model.transformer.specification();
   Tensor<float> values(Shape{config.layers, config.heads()});
   for (const AttributionTerm& term : attribution.terms) {
     if (term.part == Part::head) {
@@ -125,7 +125,7 @@ Figure draw_heads(const ExplainedText& text, const Attribution& attribution,
 // heads x source positions
 Figure draw_sources(const ExplainedText& text, const Attribution& attribution,
                     const FigureText& figure_text) {
-  const StackSpecification& config = text.model.gpt.specification();
+  const StackSpecification& config = text.model.transformer.specification();
   const std::int64_t positions = attribution.position + 1;
   Tensor<float> values(Shape{config.layers * config.heads(), positions});
   std::vector<std::string> rows;

@@ -106,7 +106,7 @@ HeadToShow head_for_word(const AttendOptions& options, const AttendedText& text,
 }
 
 WordWalk walk(const AttendedText& text, const TextWord& word, const HeadName& choice) {
-  const Transformer& transformer = text.model.gpt;
+  const Transformer& transformer = text.model.transformer;
   const Capture capture =
       trace(transformer, text.tokens, word_walk_points(transformer.specification(), choice.layer));
   return walk_word(transformer, capture, choice.layer, choice.head, word.last());
@@ -123,7 +123,8 @@ std::vector<std::int64_t> layers_to_keep(const AttendOptions& options,
 }
 
 std::vector<RankedHead> ranked(const AttendedText& text) {
-  return rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens);
+  return rank_heads(text.patterns, text.model.transformer.specification().block.attention,
+                    text.tokens);
 }
 
 void print_attention_json(const AttendOptions& options, const AttendedText& text) {
@@ -271,12 +272,13 @@ void attend(const AttendOptions& options) {
   require_no_pair_options(options.pair, options.model);
   if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
   LoadedModel model = load_model(options.model);
-  check_choice(options, model.gpt.architecture());
+  check_choice(options, model.transformer.architecture());
   const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
   if (auto editor = make_interventions(options.interventions, model, tokens)) {
     model = model.with_editor(std::move(editor));
   }
-  const AttendedText text(model, tokens, layers_to_keep(options, model.gpt.specification()));
+  const AttendedText text(model, tokens,
+                          layers_to_keep(options, model.transformer.specification()));
   if (options.json) return print_attention_json(options, text);
   tell_of_unread(model, tokens);
   const Screen screen;

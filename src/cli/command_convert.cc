@@ -52,8 +52,8 @@ void write_model(const ConvertOptions& options, WeightFormat format) {
     return save_transformer(translator.model, options.out, files, as);
   }
   const LoadedModel model = load_model(options.model);
-  require_rounded_once(model.gpt.parameters(), format, options.model);
-  save_transformer(model.gpt, options.out, files, as);
+  require_rounded_once(model.transformer.parameters(), format, options.model);
+  save_transformer(model.transformer, options.out, files, as);
 }
 
 void convert(const ConvertOptions& options) {

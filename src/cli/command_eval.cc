@@ -71,9 +71,10 @@ EvalResult evaluate_text(const EvalOptions& options, LoadedModel& model) {
   evaluation.scored = [&](std::int64_t first, std::span<const float> losses) {
     std::copy(losses.begin(), losses.end(), result.losses.begin() + first);
   };
-  choose_one_window(std::ssize(result.tokens), model.gpt.specification().context, evaluation);
-  Evaluator evaluator(model.gpt.specification(), evaluation);
-  result.evaluation = evaluator.evaluate(model.gpt, TokenList(result.tokens));
+  choose_one_window(std::ssize(result.tokens), model.transformer.specification().context,
+                    evaluation);
+  Evaluator evaluator(model.transformer.specification(), evaluation);
+  result.evaluation = evaluator.evaluate(model.transformer, TokenList(result.tokens));
   line.clear();
   return result;
 }

@@ -77,7 +77,7 @@ CompositionKind kind_of(const std::string& name) {
 
 void write_composition(const ExplainOptions& options, const LoadedModel& model,
                        const Tensor<float>& scores) {
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   const std::int64_t all = config.layers * config.heads();
   write_result(
       options.out,
@@ -103,9 +103,9 @@ void write_composition(const ExplainOptions& options, const LoadedModel& model,
 void explain_composition(const ExplainOptions& options) {
   check_out(options.out);
   const LoadedModel model = load_model(options.model);
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   const Tensor<float> scores =
-      composition_scores(readable_weights(options, model.gpt), kind_of(options.kind));
+      composition_scores(readable_weights(options, model.transformer), kind_of(options.kind));
   write_composition(options, model, scores);
 
   const std::int64_t all = config.layers * config.heads();
@@ -224,7 +224,7 @@ void write_circuits(const ExplainOptions& options, const LoadedModel& model,
 void explain_head(const ExplainOptions& options) {
   check_out(options.out);
   const LoadedModel model = load_model(options.model);
-  const Transformer transformer = readable_weights(options, model.gpt);
+  const Transformer transformer = readable_weights(options, model.transformer);
   std::vector<ReadCircuit> circuits;
   for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
     circuits.push_back(read_circuit(transformer, circuit, options));
@@ -354,7 +354,7 @@ void explain_neuron(const ExplainOptions& options) {
   const NeuronId neuron{options.layer, options.neuron};
   const NeuronMemory memory =
       find_neuron_contexts(
-          model.gpt, corpus, std::span(&neuron, 1),
+          model.transformer, corpus, std::span(&neuron, 1),
           {.top = options.top, .progress = line.callback(), .stop = interrupt_flag()})
           .front();
   line.clear();

@@ -56,7 +56,7 @@ void check_call(const GenerateCommandOptions& options, const LoadedModel& model,
   for (const std::string& stop : options.generation.stop_strings) {
     if (stop.empty()) fail_usage("--stop takes a string, not ''");
   }
-  const std::int64_t context = model.gpt.specification().context;
+  const std::int64_t context = model.transformer.specification().context;
   if (std::ssize(prompt) > context && !options.shift) {
     fail_usage(
         fmt::format("the prompt has {} tokens, more than the model's context of {}; shorten it, or "
@@ -149,7 +149,7 @@ void generate_text(const GenerateCommandOptions& options) {
   };
   generation.stop = interrupt_flag();
   const GenerationResult result = ending_the_line(line_begun, [&] {
-    return generate(model.gpt, model.tokenizer.get(), prompt, generation, show);
+    return generate(model.transformer, model.tokenizer.get(), prompt, generation, show);
   });
   if (options.json) {
     print_json(result_json(model, prompt, result));

@@ -119,7 +119,7 @@ struct ScannedText {
 };
 
 ScannedText tokens_to_scan(const HeadsOptions& options, const LoadedModel& model) {
-  const std::int64_t context = model.gpt.specification().context;
+  const std::int64_t context = model.transformer.specification().context;
   const std::int64_t window = options.window > 0 ? options.window : context;
   if (options.text.file.empty() || options.text.text || !options.text.tokens.empty()) {
     return {.tokens = read_tokens(options.text, model), .window = window};
@@ -151,7 +151,7 @@ Scanned scan(const HeadsOptions& options, const LoadedModel& model, ScannedText 
   }
   ProgressLine line;
   if (!options.text.file.empty()) scanning.progress = line.callback();
-  const HeadScan result = scan_heads(model.gpt, tokens, scanning);
+  const HeadScan result = scan_heads(model.transformer, tokens, scanning);
   line.clear();
   Scanned scanned{.rows = {}, .text = {}, .repeated = result.repeated_queries()};
   for (std::int64_t layer = 0; layer < result.layers(); ++layer) {
@@ -245,7 +245,7 @@ std::string windows_text(const ScannedText& text) {
 
 void print_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
   const Screen screen;
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   print("\n" + screen.ink.title("Attention heads") +
         screen.ink.quiet(fmt::format("  {}, {} of them repeated; {} of {}\n",
                                      counted(std::ssize(scanned.text.tokens), "token"),
@@ -259,9 +259,9 @@ void print_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
   }
   const std::string changes = options.interventions.summary();
   if (!changes.empty()) print(screen.ink.quiet("  changed: " + printable(changes) + "\n"));
-  const std::string legend =
-      fmt::format("{}: {}. Blocks down, heads across.", options.sort,
-                  meaning_of(options, attention_scope(model.gpt.architecture(), only_site)));
+  const std::string legend = fmt::format(
+      "{}: {}. Blocks down, heads across.", options.sort,
+      meaning_of(options, attention_scope(model.transformer.architecture(), only_site)));
   for (const std::string& line : wrap(legend, screen.width() - 2)) {
     print(screen.ink.quiet("  " + line) + "\n");
   }
@@ -302,7 +302,7 @@ void print_heads_json(const HeadsOptions& options, const LoadedModel& model,
 
 // Layers by heads of what they are sorted by; all statistics as arrays.
 void write_heads(const HeadsOptions& options, const LoadedModel& model, const Scanned& scanned) {
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   const Shape shape{config.layers, config.heads()};
   std::vector<std::pair<std::string, Tensor<float>>> arrays;
   const auto array_of = [&](std::string_view name) {
@@ -321,10 +321,10 @@ void write_heads(const HeadsOptions& options, const LoadedModel& model, const Sc
       .text = {.title = "Attention heads: " + options.sort,
                .caption =
                    figure_caption(model, scanned.text.tokens, options.interventions.summary()) +
-                   fmt::format(
-                       " Each cell: {}; {} tokens.",
-                       meaning_of(options, attention_scope(model.gpt.architecture(), only_site)),
-                       scanned.text.tokens.size())},
+                   fmt::format(" Each cell: {}; {} tokens.",
+                               meaning_of(options, attention_scope(model.transformer.architecture(),
+                                                                   only_site)),
+                               scanned.text.tokens.size())},
       .draw = [&](const FigureText& text) {
         return draw_heat_map({.values = shown.view(),
                               .row_labels = numbered("L", config.layers),

@@ -119,8 +119,9 @@ void measure(const InductionCommandOptions& options) {
   const LoadedModel model = load_model(options.model);
   InductionOptions measurement = options.measure;
   measurement.stop = interrupt_flag();
-  const InductionCircuit circuit = measure_induction_circuit(model.gpt, measurement);
-  const double chance = std::log(static_cast<double>(model.gpt.specification().vocabulary_size));
+  const InductionCircuit circuit = measure_induction_circuit(model.transformer, measurement);
+  const double chance =
+      std::log(static_cast<double>(model.transformer.specification().vocabulary_size));
   if (!options.json) return print_report(options, circuit, jump, chance);
   const InductionMeasure& whole = circuit.whole;
   OrderedJson document{

@@ -141,7 +141,7 @@ void show_lens(const LensCommandOptions& options, const Reading& reading) {
             document_of(text), [&](const LensOptions& wanted) {
               return reading.pass != nullptr
                          ? look_through_layers(*reading.pass, wanted)
-                         : look_through_layers(text.model.gpt, text.tokens, wanted);
+                         : look_through_layers(text.model.transformer, text.tokens, wanted);
             });
 }
 
@@ -194,8 +194,8 @@ InputAttribution attribute_by_input(const LensCommandOptions& options, const Exp
                             baseline_tokens(text.model, options.baseline)};
     attribution.baseline = "“" + visible(options.baseline) + "”";
   }
-  attribution.found =
-      integrate_gradients(text.model.gpt, text.tokens, {question, options.position}, integration);
+  attribution.found = integrate_gradients(text.model.transformer, text.tokens,
+                                          {question, options.position}, integration);
   return attribution;
 }
 
@@ -217,7 +217,7 @@ void show_attribution(const LensCommandOptions& options, const Reading& reading)
   const Attribution attribution =
       reading.pass != nullptr
           ? attribute_logit(*reading.pass, question, unit, options.position)
-          : attribute_logit(text.model.gpt, text.tokens, question, unit, options.position);
+          : attribute_logit(text.model.transformer, text.tokens, question, unit, options.position);
   write_attribution(options.out, text, attribution);
   if (!options.json) {
     return print_attribution(text, attribution, options.top);
@@ -232,7 +232,7 @@ void show_residual(const LensCommandOptions& options, const Reading& reading) {
   const ResidualParts residual =
       reading.pass != nullptr
           ? decompose_residual(*reading.pass, unit, options.position)
-          : decompose_residual(text.model.gpt, text.tokens, unit, options.position);
+          : decompose_residual(text.model.transformer, text.tokens, unit, options.position);
   write_residual(options.out, text, residual, options.top);
   if (!options.json) return print_residual(text, residual, options.top);
   OrderedJson document = document_of(text);
@@ -244,8 +244,8 @@ void show_nearest(const LensCommandOptions& options, const Reading& reading) {
   const ExplainedText& text = reading.text;
   std::unique_ptr<RecordedPass> own;
   if (reading.pass == nullptr) {
-    own =
-        std::make_unique<RecordedPass>(text.model.gpt, Texts{.source = {}, .target = text.tokens});
+    own = std::make_unique<RecordedPass>(text.model.transformer,
+                                         Texts{.source = {}, .target = text.tokens});
   }
   const NearestWordsByDepth found =
       nearest_words(own != nullptr ? *own : *reading.pass, options.position,
@@ -267,8 +267,8 @@ void lens(const LensCommandOptions& options) {
                   nullptr};
   const std::vector<std::int32_t>& tokens = reading.text.tokens;
   if (auto editor = make_interventions(options.interventions, model, tokens)) {
-    reading.pass = std::make_unique<RecordedPass>(model.gpt, Texts{.source = {}, .target = tokens},
-                                                  std::move(editor));
+    reading.pass = std::make_unique<RecordedPass>(
+        model.transformer, Texts{.source = {}, .target = tokens}, std::move(editor));
   }
   if (options.residual) return show_residual(options, reading);
   if (options.nearest) return show_nearest(options, reading);

@@ -314,7 +314,7 @@ void check_probes(const CheckOptions& options, const LoadedModel& model) {
   for (const StoryProperty property :
        {StoryProperty::culprit, StoryProperty::culprit_place, StoryProperty::spoken}) {
     probes.push_back(probe_stories(
-        model.gpt, [&](std::string_view text) { return model.encode(text); }, property,
+        model.transformer, [&](std::string_view text) { return model.encode(text); }, property,
         {.seed = options.check.seed, .progress = line.callback(), .stop = interrupt_flag()}));
   }
   line.clear();
@@ -340,12 +340,13 @@ void check_model(const CheckOptions& options) {
   if (options.probes) return check_probes(options, model);
   ProgressLine line;
   if (options.evidence || !options.subjects.empty()) {
-    const std::vector<EvidenceCheck> checks = check_evidence(model.gpt, model.require_tokenizer(),
-                                                             {.variants = options.variants,
-                                                              .subjects = options.subjects,
-                                                              .seed = options.check.seed,
-                                                              .progress = line.callback(),
-                                                              .stop = interrupt_flag()});
+    const std::vector<EvidenceCheck> checks =
+        check_evidence(model.transformer, model.require_tokenizer(),
+                       {.variants = options.variants,
+                        .subjects = options.subjects,
+                        .seed = options.check.seed,
+                        .progress = line.callback(),
+                        .stop = interrupt_flag()});
     line.clear();
     if (options.json) {
       return print_json({{"evidence", evidence_json(checks)}});
@@ -355,10 +356,11 @@ void check_model(const CheckOptions& options) {
   MicroworldCheckOptions check = options.check;
   check.progress = line.callback();
   check.stop = interrupt_flag();
-  const MicroworldCheck result = check_microworld(model.gpt, model.require_tokenizer(), check);
+  const MicroworldCheck result =
+      check_microworld(model.transformer, model.require_tokenizer(), check);
   std::optional<MicroworldCausality> causality;
   if (options.causal) {
-    causality = check_microworld_causality(model.gpt, model.require_tokenizer(), check);
+    causality = check_microworld_causality(model.transformer, model.require_tokenizer(), check);
   }
   line.clear();
   if (options.json) {

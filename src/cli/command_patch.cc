@@ -188,10 +188,10 @@ PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model
   if (request.clean == request.corrupted) {
     fail_usage("the clean and the corrupted prompt are the same, token for token");
   }
-  set_head(request, options, model.gpt.architecture());
+  set_head(request, options, model.transformer.architecture());
   const std::vector<std::string> bytes = model.token_bytes(request.clean);
   return {.model = model.name,
-          .attention = model.gpt.specification().block.attention,
+          .attention = model.transformer.specification().block.attention,
           .request = request,
           .bytes = {bytes, bytes},
           .document = {{"clean_tokens", tokens_json(model, request.clean)},
@@ -477,7 +477,7 @@ void patch(const PatchOptions& options) {
                            options.model));
   }
   const LoadedModel model = load_model_as(options.model, options.dtype);
-  run_patch(options, model.gpt, patched_texts(options, model));
+  run_patch(options, model.transformer, patched_texts(options, model));
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ struct TourOptions {
 
 std::vector<Candidate> likeliest_next(const LoadedModel& model,
                                       const std::vector<std::int32_t>& tokens) {
-  Session session(model.gpt, std::min(std::ssize(tokens), model.gpt.specification().context));
+  Session session(model.transformer,
+                  std::min(std::ssize(tokens), model.transformer.specification().context));
   auto candidates = trace_candidates(session.feed(tokens), SamplingOptions::unmodified(), tokens);
   candidates.resize(std::min(candidates.size(), next_words));
   return candidates;
@@ -50,7 +51,7 @@ std::vector<Candidate> likeliest_next(const LoadedModel& model,
 
 GenerationResult continue_text(const TourOptions& options, const LoadedModel& model,
                                const std::vector<std::int32_t>& tokens) {
-  return generate(model.gpt, model.tokenizer.get(), tokens,
+  return generate(model.transformer, model.tokenizer.get(), tokens,
                   {.max_new_tokens = options.length,
                    .overflow = ContextOverflow::shift_window,
                    .stop = interrupt_flag()});
@@ -86,7 +87,7 @@ class Tour {
   Tour(const AttendedText& text, const Screen& screen) : text_(text), screen_(screen) {}
 
   void introduce() const {
-    const StackSpecification& config = text_.model.gpt.specification();
+    const StackSpecification& config = text_.model.transformer.specification();
     print("\n" + ink().title("heed") +
           ink().quiet(fmt::format("  model {}: {} parameters, {} blocks of {} heads\n",
                                   fit(text_.model.name, 24),
@@ -208,10 +209,10 @@ void tour(TourOptions options) {
   const LoadedModel model = load_model(options.model);
   if (!options.text.any()) options.text.text = default_sentence;
   const AttendedText text(model, read_tokens(options.text, model),
-                          all_layers(model.gpt.specification()));
+                          all_layers(model.transformer.specification()));
   const auto candidates = likeliest_next(model, text.tokens);
-  const auto heads =
-      rank_heads(text.patterns, text.model.gpt.specification().block.attention, text.tokens);
+  const auto heads = rank_heads(
+      text.patterns, text.model.transformer.specification().block.attention, text.tokens);
   const TokenTableRow row = last_word_row(text);
   const GenerationResult result = continue_text(options, model, text.tokens);
   if (options.json) return print_json(tour_json(text, candidates, heads, row, result));

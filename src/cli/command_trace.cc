@@ -212,8 +212,8 @@ void trace_text(const TraceOptions& options) {
                                          {.end = std::ssize(tokens) + options.new_tokens});
   const Trace trace =
       options.new_tokens > 0
-          ? trace_generation(model.gpt, tokens, options.new_tokens, request, editor.get())
-          : trace_prompt(model.gpt, tokens, request, target, editor.get());
+          ? trace_generation(model.transformer, tokens, options.new_tokens, request, editor.get())
+          : trace_prompt(model.transformer, tokens, request, target, editor.get());
   if (!options.out.empty()) write_trace(options, model.name, trace, {{"tokens", trace.tokens}});
   if (options.json) {
     return print_trace_json(options, trace,

@@ -249,7 +249,7 @@ void add_intervention_options(Command command, InterventionOptions& options) {
 std::vector<Edit> make_edits(const InterventionOptions& options, const LoadedModel& model,
                              std::span<const std::int32_t> tokens, const EditedPositions& edited) {
   const EditedRun run{
-      .architecture = model.gpt.architecture(),
+      .architecture = model.transformer.architecture(),
       .texts = {.target = {tokens.begin(), tokens.end()}},
       .lengths = {.target = edited.end > 0 ? edited.end : std::ssize(tokens)},
       .first_position = edited.first,
@@ -265,8 +265,8 @@ std::unique_ptr<Interventions> make_interventions(const InterventionOptions& opt
                                                   const EditedPositions& edited) {
   const std::vector<Edit> edits = make_edits(options, model, tokens, edited);
   if (edits.empty()) return nullptr;
-  return std::make_unique<Interventions>(model.gpt.architecture(),
-                                         resolve_edits(model.gpt, edits, words_of(model)));
+  return std::make_unique<Interventions>(model.transformer.architecture(),
+                                         resolve_edits(model.transformer, edits, words_of(model)));
 }
 
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,

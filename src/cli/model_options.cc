@@ -133,7 +133,7 @@ std::int32_t one_token(const std::string& text, const std::string& option, std::
 std::int32_t single_token(const LoadedModel& model, const std::string& text,
                           const std::string& option) {
   return one_token(
-      text, option, model.gpt.specification().vocabulary_size,
+      text, option, model.transformer.specification().vocabulary_size,
       [&](const std::string& part) { return model.encode_part(part); },
       [&](const std::vector<std::int32_t>& ids) { return model.token_bytes(ids); });
 }
@@ -179,7 +179,7 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
   const bool has_ids = !options.tokens.empty() && !options.text && options.file.empty();
   std::vector<std::int32_t> tokens =
       has_ids ? parse_token_ids(options.tokens) : model.encode(read_text(options));
-  require_text_fits(model.gpt.specification(), tokens);
+  require_text_fits(model.transformer.specification(), tokens);
   return tokens;
 }
 

@@ -44,7 +44,7 @@ std::string figure_caption(const LoadedModel& model, std::span<const std::int32_
   for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
   std::string shown = printable(text);
   if (shown.size() > max_characters) shown = fit(shown, max_characters);
-  const kernels::WeightFormat format = model.gpt.parameters().prepared_format();
+  const kernels::WeightFormat format = model.transformer.parameters().prepared_format();
   return fmt::format("Model {}{}. Text: “{}”.{}", model.name,
                      format == kernels::WeightFormat::f32
                          ? ""

@@ -151,10 +151,10 @@ void Activations::Parts::copy_tile(const Point& point, const kernels::AttentionT
 }
 
 const Transformer& activations_model(const Activations& found) {
-  const Transformer* const gpt = ActivationsAccess::parts(found).gpt;
-  require(gpt != nullptr, ErrorCode::unsupported,
+  const Transformer* const transformer = ActivationsAccess::parts(found).transformer;
+  require(transformer != nullptr, ErrorCode::unsupported,
           "this reads the one stream of a decoder or an encoder, and an encoder-decoder has two");
-  return *gpt;
+  return *transformer;
 }
 
 // (B, T, …)

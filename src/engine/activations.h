@@ -16,11 +16,11 @@ namespace heed {
 
 struct Activations::Parts {
   Architecture architecture;
-  const Transformer* gpt = nullptr;  // null: of an encoder-decoder
-  std::vector<std::int32_t> tokens;  // (B, T), of the decoder where there are two stacks
-  std::vector<std::int32_t> source;  // (B, M), of the encoder
-  Sequences rows, source_rows;       // of the pass
-  std::int64_t positions = 1;        // T and M of the longest
+  const Transformer* transformer = nullptr;  // null: of an encoder-decoder
+  std::vector<std::int32_t> tokens;          // (B, T), of the decoder where there are two stacks
+  std::vector<std::int32_t> source;          // (B, M), of the encoder
+  Sequences rows, source_rows;               // of the pass
+  std::int64_t positions = 1;                // T and M of the longest
   std::int64_t sources = 0;
   std::vector<std::string> names;
   std::optional<RecordedPass> pass;

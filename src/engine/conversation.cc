@@ -15,7 +15,7 @@ constexpr std::int64_t largest_default_context = 8192;
 constexpr std::int64_t tokens_between_stops = 256;  // of a prompt that is processed
 
 std::int64_t conversation_context(const LoadedModel& model, std::int64_t wanted) {
-  const std::int64_t all = model.gpt.specification().context;
+  const std::int64_t all = model.transformer.specification().context;
   if (wanted == 0) return std::min(all, largest_default_context);
   require(wanted >= 2 && wanted <= all, ErrorCode::invalid_argument,
           "a conversation may have 2 to {} tokens, the model's context, not {}", all, wanted);
@@ -41,7 +41,7 @@ Conversation::Conversation(const LoadedModel& model, ModelChat chat,
       instructions_(options.system.empty() ? 0 : 1),
       end_tokens_(model.end_tokens()),
       special_tokens_(special_tokens(model)),
-      session_(model.gpt, conversation_context(model, options.context), options.cache_type),
+      session_(model.transformer, conversation_context(model, options.context), options.cache_type),
       sampler_(options.sampling) {
   model.require_tokenizer();
   require(options.max_new_tokens >= 0, ErrorCode::invalid_argument,
@@ -127,7 +127,7 @@ void Conversation::write(std::vector<std::int32_t> history, std::span<const floa
                          StopFlag stop, const std::function<void(std::string_view text)>& stream,
                          ConversationReply& reply) {
   const auto drawable = static_cast<std::size_t>(std::min<std::int64_t>(
-      model_.gpt.specification().vocabulary_size, model_.tokenizer->vocabulary_size()));
+      model_.transformer.specification().vocabulary_size, model_.tokenizer->vocabulary_size()));
   TextStream text;
   const auto release = [&](const std::string& piece) {
     if (piece.empty()) return;

@@ -122,9 +122,9 @@ EditedModel::EditedModel(const Model& model, const std::vector<Edit>& edits)
     : Model([&] {
         const LoadedModel& loaded = ModelAccess::loaded(model);
         return ModelAccess::with_editor(
-            model,
-            std::make_shared<Interventions>(loaded.gpt.architecture(),
-                                            resolve_edits(loaded.gpt, edits, words_of(loaded))));
+            model, std::make_shared<Interventions>(
+                       loaded.transformer.architecture(),
+                       resolve_edits(loaded.transformer, edits, words_of(loaded))));
       }()) {}
 
 EditedTranslator::EditedTranslator(const Translator& translator, const std::vector<Edit>& edits)

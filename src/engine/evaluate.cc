@@ -36,7 +36,7 @@ EvaluationOptions evaluation_options(const EvaluateOptions& options, std::int64_
 TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                const EvaluateOptions& options) {
   const LoadedModel& loaded = ModelAccess::loaded(model);
-  const StackSpecification& config = loaded.gpt.specification();
+  const StackSpecification& config = loaded.transformer.specification();
   require_predicts_next(config, "evaluation of a text");
   require_tokens(tokens);
   require(tokens.size() > 1, ErrorCode::invalid_argument,
@@ -48,7 +48,8 @@ TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t>
     std::ranges::copy(scored, losses.data() + first - 1);
   };
   const Evaluation found =
-      Evaluator(config, evaluation).evaluate(loaded.gpt, TokenList({tokens.begin(), tokens.end()}));
+      Evaluator(config, evaluation)
+          .evaluate(loaded.transformer, TokenList({tokens.begin(), tokens.end()}));
   return {.tokens = found.tokens,
           .loss = found.nats_per_token,
           .standard_error = found.standard_error,

@@ -13,7 +13,9 @@
 namespace heed {
 namespace {
 
-const Transformer& transformer_of(const Model& model) { return ModelAccess::loaded(model).gpt; }
+const Transformer& transformer_of(const Model& model) {
+  return ModelAccess::loaded(model).transformer;
+}
 
 AttributionUnit unit_of(AttributeBy by) {
   switch (by) {

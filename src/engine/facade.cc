@@ -50,7 +50,7 @@ std::optional<std::int32_t> beginning_token(const Model& model) {
 std::optional<std::int32_t> end_token(const Model& model) {
   const LoadedModel& loaded = ModelAccess::loaded(model);
   const std::optional<std::int32_t> usual = loaded.require_tokenizer().end_of_text();
-  const std::int64_t own = loaded.gpt.specification().end_of_text;
+  const std::int64_t own = loaded.transformer.specification().end_of_text;
   return own >= 0 ? static_cast<std::int32_t>(own) : usual;
 }
 
@@ -88,11 +88,11 @@ std::vector<std::string> TextTokenizer::token_texts(std::span<const std::int32_t
 void TextTokenizer::save(const std::string& directory) const { tokenizer_->save(directory); }
 
 PatchResult patch_sweep(const Model& model, const PatchRequest& request) {
-  return patch_sweep(ModelAccess::loaded(model).gpt, request);
+  return patch_sweep(ModelAccess::loaded(model).transformer, request);
 }
 
 std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid) {
-  return patched_head_names(ModelAccess::loaded(model).gpt.specification().block.attention,
+  return patched_head_names(ModelAccess::loaded(model).transformer.specification().block.attention,
                             patch_grid_kind(grid));
 }
 

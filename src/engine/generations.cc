@@ -29,9 +29,10 @@ struct GenerationSteps::Parts {
         const Model::GenerateOptions& options, const RunOptions& run_options)
       : prompt(std::move(tokens)),
         poll(run_options.poll),
-        editor({.stacks = {model.gpt.specification()}}, run_options.hooks),
+        editor({.stacks = {model.transformer.specification()}}, run_options.hooks),
         probe(&editor, poll),
-        session(model.gpt, session_capacity(model.gpt, std::ssize(prompt), options.max_new_tokens),
+        session(model.transformer,
+                session_capacity(model.transformer, std::ssize(prompt), options.max_new_tokens),
                 model.cache_type),
         generation(session, model.tokenizer.get(), generate_options(model, options, *this)) {}
 

@@ -38,7 +38,7 @@ HeadToShow head_to_show(const LoadedModel& model, std::span<const std::int32_t> 
     shown.caption = examples::text_in(*example, "note");
     return shown;
   }
-  shown.edge = edge_to_show(model.gpt, tokens, question, stop);
+  shown.edge = edge_to_show(model.transformer, tokens, question, stop);
   if (shown.edge) shown.head = shown.edge->effect.edge.head;
   return shown;
 }

@@ -20,7 +20,9 @@
 namespace heed {
 namespace {
 
-const Transformer& transformer_behind(const Model& model) { return ModelAccess::loaded(model).gpt; }
+const Transformer& transformer_behind(const Model& model) {
+  return ModelAccess::loaded(model).transformer;
+}
 
 const LoadedTranslator& loaded(const Translator& translator) {
   return TranslatorAccess::loaded(translator);
@@ -173,7 +175,7 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
                      const RunOptions& options) {
   auto parts = std::make_shared<ActivationsAccess::Parts>();
   parts->architecture = model.architecture();
-  if (!model.architecture().is_encoder_decoder()) parts->gpt = &model;
+  if (!model.architecture().is_encoder_decoder()) parts->transformer = &model;
   RequestedPoints requested(request, parts->architecture);
   parts->names = std::move(requested.names);
   const bool plain =

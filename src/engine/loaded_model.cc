@@ -36,7 +36,7 @@ std::unique_ptr<Tokenizer> embedded_tokenizer(const EmbeddedModel& files) {
 
 LoadedModel LoadedModel::with_editor(std::shared_ptr<Editor> editor) const {
   return {.name = name,
-          .gpt = gpt.with_editor(std::move(editor)),
+          .transformer = transformer.with_editor(std::move(editor)),
           .tokenizer = tokenizer,
           .embedded_name = embedded_name,
           .cache_type = cache_type,
@@ -47,13 +47,13 @@ LoadedModel LoadedModel::with_editor(std::shared_ptr<Editor> editor) const {
 }
 
 std::vector<std::int32_t> LoadedModel::end_tokens() const {
-  return all_end_tokens(gpt.specification(), tokenizer.get(), named_end_tokens);
+  return all_end_tokens(transformer.specification(), tokenizer.get(), named_end_tokens);
 }
 
 std::optional<std::int32_t> LoadedModel::beginning_of_text() const {
   if (named_beginning >= 0) return static_cast<std::int32_t>(named_beginning);
   if (tokenizer != nullptr && tokenizer->beginning_of_text()) return tokenizer->beginning_of_text();
-  const std::int64_t end = gpt.specification().end_of_text;
+  const std::int64_t end = transformer.specification().end_of_text;
   if (end >= 0) return static_cast<std::int32_t>(end);
   return tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
 }
@@ -68,7 +68,7 @@ const Tokenizer& LoadedModel::require_tokenizer() const {
 
 std::vector<std::int32_t> LoadedModel::encode(std::string_view text) const {
   // An encoder reads a text between the tokens around it; a decoder goes on with it.
-  const bool is_encoder = gpt.specification().role == StackRole::encoder;
+  const bool is_encoder = transformer.specification().role == StackRole::encoder;
   std::vector<std::int32_t> ids =
       require_tokenizer().encode(text, {.add_beginning = true, .add_ending = is_encoder});
   require(!text.empty() && !ids.empty(), ErrorCode::invalid_argument, "the text is empty");
@@ -120,8 +120,8 @@ LoadedModel load_model(const std::string& name_or_path) {
   if (name_or_path == embedded_translator_name) fail_as_translator(name_or_path);
   if (const auto files = embedded_model(name_or_path)) {
     return {.name = name_or_path,
-            .gpt = load_transformer(StacksWanted::one,
-                                    ModelBytes{name_or_path, files->config, files->weights}),
+            .transformer = load_transformer(
+                StacksWanted::one, ModelBytes{name_or_path, files->config, files->weights}),
             .tokenizer = embedded_tokenizer(*files),
             .embedded_name = name_or_path,
             .reading = reading_of(*files)};
@@ -132,13 +132,13 @@ LoadedModel load_model(const std::string& name_or_path) {
           config_file_name);
   if (is_encoder_decoder_directory(path)) fail_as_translator(name_or_path);
   LoadedModel model{
-      .name = {}, .gpt = load_transformer(StacksWanted::one, path), .tokenizer = nullptr};
+      .name = {}, .transformer = load_transformer(StacksWanted::one, path), .tokenizer = nullptr};
   model.name = model_name(name_or_path);
   const std::filesystem::path directory = model_directory(path);
   if (holds_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
   model.directory = directory;
   model.reading = reading_of(directory);
-  const std::int64_t vocabulary = model.gpt.specification().vocabulary_size;
+  const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
   model.named_end_tokens = named_end_tokens(directory, vocabulary, model.tokenizer.get());
   model.named_beginning = read_beginning_of_text(read_model_fields(directory), vocabulary);
   return model;
@@ -186,8 +186,9 @@ std::string model_name(const std::string& name_or_path) {
 
 void pack_for_prompts(LoadedModel& model) {
   const std::optional<std::int64_t> available = available_memory();
-  if (available && Parameters::packed_bytes(model.gpt.specification()) > *available / 4) return;
-  model.gpt.parameters().pack();
+  if (available && Parameters::packed_bytes(model.transformer.specification()) > *available / 4)
+    return;
+  model.transformer.parameters().pack();
 }
 
 namespace {
@@ -259,7 +260,7 @@ LoadedModel load_model(const std::string& name_or_path, const LoadOptions& optio
   const CacheType cache = cache_type_of(options.cache);
   LoadedModel loaded = load_model(name_or_path);
   loaded.cache_type = cache;
-  prepare_weights(loaded.gpt.parameters(), options.weights, name_or_path);
+  prepare_weights(loaded.transformer.parameters(), options.weights, name_or_path);
   if (options.pack) pack_for_prompts(loaded);
   return loaded;
 }

@@ -22,7 +22,7 @@ struct EmbeddedModel;
 
 struct LoadedModel {
   std::string name;  // for people: of the run or directory, never a path; see model_name()
-  Transformer gpt;
+  Transformer transformer;
   std::shared_ptr<Tokenizer> tokenizer;  // null where the directory has none
   std::string embedded_name{};           // of the built-in one that it is, under any name; or empty
   CacheType cache_type = CacheType::f32;  // of keys and values, in passes of the public facade

@@ -37,7 +37,7 @@ class ExampleText {
 
   // Of every token after the text.
   std::vector<double> probabilities(Editor* editor = nullptr) const {
-    return next_token_probabilities(model_->gpt, tokens_, editor);
+    return next_token_probabilities(model_->transformer, tokens_, editor);
   }
 
   // The text with one word replaced by another of as many tokens.
@@ -65,7 +65,7 @@ class ClaimMeasurement {
   ClaimMeasurement(const LoadedModel& model, const ExampleText& text, const Json& example,
                    const Json& claim)
       : model_(model),
-        config_(model.gpt.specification()),
+        config_(model.transformer.specification()),
         text_(text),
         id_(examples::text_in(example, "id")),
         query_(find_word(text.words(), examples::text_in(example, "word"))),
@@ -110,7 +110,7 @@ class ClaimMeasurement {
   // The head that attends to the word, and what its edge decides.
   void add_edge(OrderedJson& row, std::string& note) {
     const TokenRun key{attended_.begin, attended_.end};
-    const auto shown = edge_to_show(model_.gpt, text_.tokens(),
+    const auto shown = edge_to_show(model_.transformer, text_.tokens(),
                                     {.word = {query_.begin, query_.end},
                                      .keys = token_runs(text_.words()),
                                      .only = key,
@@ -138,7 +138,7 @@ class ClaimMeasurement {
     is_evidence_ = halves(without);
     if (is_evidence_) return add_cut(head, without, row, note);
     note += " No single edge decides this.";
-    EdgeRuns runs(model_.gpt, text_.tokens(), nullptr);
+    EdgeRuns runs(model_.transformer, text_.tokens(), nullptr);
     const std::vector<double> without_word = runs.read_without_word(key);
     is_evidence_ = halves(without_word);
     if (!is_evidence_) return;
@@ -233,8 +233,9 @@ class ClaimMeasurement {
   }
 
   void add_depth(OrderedJson& row, std::string& note) {
-    const LogitLens lens = look_through_layers(
-        model_.gpt, text_.tokens(), {.top = 1, .positions = {std::ssize(text_.tokens()) - 1}});
+    const LogitLens lens =
+        look_through_layers(model_.transformer, text_.tokens(),
+                            {.top = 1, .positions = {std::ssize(text_.tokens()) - 1}});
     const auto guess = [&](std::int64_t depth) { return lens.at(depth, 0).top.front().token; };
     require(guess(1) != answer_ && guess(config_.layers) == answer_, ErrorCode::not_found,
             "{}: the logit lens has '{}' after the first block and '{}' after the last; expected "

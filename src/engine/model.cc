@@ -67,7 +67,7 @@ Model Model::load(const std::string& name_or_directory, const LoadOptions& optio
 }
 
 Model::Dimensions Model::dimensions() const {
-  const StackSpecification& config = parts_->model.gpt.specification();
+  const StackSpecification& config = parts_->model.transformer.specification();
   return {.vocabulary = config.vocabulary_size,
           .context = config.context,
           .channels = config.channels,
@@ -78,7 +78,9 @@ Model::Dimensions Model::dimensions() const {
           .parameters = count_parameters(config).total};
 }
 
-ModelArchitecture Model::architecture() const { return describe_architecture(parts_->model.gpt); }
+ModelArchitecture Model::architecture() const {
+  return describe_architecture(parts_->model.transformer);
+}
 
 const std::string& Model::name() const { return parts_->model.name; }
 
@@ -127,8 +129,8 @@ Model::Generation Model::generate(std::span<const std::int32_t> prompt,
 }
 
 Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
-  const StackSpecification& config = parts_->model.gpt.specification();
-  const Capture capture = trace_patterns(parts_->model.gpt, tokens);
+  const StackSpecification& config = parts_->model.transformer.specification();
+  const Capture capture = trace_patterns(parts_->model.transformer, tokens);
   const auto count = std::ssize(tokens);
   Tensor<float> weights(Shape{config.layers, config.heads(), count, count});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
@@ -143,21 +145,22 @@ Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
 
 AttentionReader Model::read_attention(std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) const {
-  return AttentionReader::read(parts_->model.gpt, tokens, layers);
+  return AttentionReader::read(parts_->model.transformer, tokens, layers);
 }
 
 std::vector<HeadSummary> Model::heads(std::span<const std::int32_t> tokens) const {
-  return summarise_heads(parts_->model.gpt, tokens);
+  return summarise_heads(parts_->model.transformer, tokens);
 }
 
 Trace Model::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
                    const GradientTarget& target) const {
-  return with_shapes(trace_prompt(parts_->model.gpt, tokens, request, target));
+  return with_shapes(trace_prompt(parts_->model.transformer, tokens, request, target));
 }
 
 Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
                               const TraceRequest& request) const {
-  return with_shapes(heed::trace_generation(parts_->model.gpt, prompt, new_tokens, request));
+  return with_shapes(
+      heed::trace_generation(parts_->model.transformer, prompt, new_tokens, request));
 }
 
 void set_threads(int count) { set_thread_count(count); }

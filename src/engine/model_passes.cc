@@ -11,24 +11,25 @@
 
 namespace heed {
 Array next_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  require_text_fits(model.gpt.specification(), tokens);
-  Session session(model.gpt, std::ssize(tokens), model.cache_type);
+  require_text_fits(model.transformer.specification(), tokens);
+  Session session(model.transformer, std::ssize(tokens), model.cache_type);
   const std::span<const float> logits = session.feed(tokens);
   return Array(std::vector<float>(logits.begin(), logits.end()));
 }
 
 Array all_logits(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  require_text_fits(model.gpt.specification(), tokens);
-  Session session(model.gpt, std::ssize(tokens), model.cache_type);
+  require_text_fits(model.transformer.specification(), tokens);
+  Session session(model.transformer, std::ssize(tokens), model.cache_type);
   return make_array(session.feed_for_all_positions(tokens));
 }
 
 Array final_states(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
   const StackActivations activations(config, 1, positions, Keep::one_block);
-  model.gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
+  model.transformer.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}},
+                            activations);
   Tensor<float> states(Shape{positions, config.channels});
   std::ranges::copy(activations.final_norm().span(), states.data());
   return make_array(std::move(states));
@@ -37,9 +38,9 @@ Array final_states(const LoadedModel& model, std::span<const std::int32_t> token
 std::vector<Model::Next> next_tokens(const LoadedModel& model, std::span<const float> logits,
                                      std::span<const std::int32_t> tokens,
                                      const SamplingOptions& sampling, std::size_t max_count) {
-  require(std::ssize(logits) == model.gpt.specification().vocabulary_size,
+  require(std::ssize(logits) == model.transformer.specification().vocabulary_size,
           ErrorCode::invalid_argument, "there are {} logits, expected one for each of {} tokens",
-          logits.size(), model.gpt.specification().vocabulary_size);
+          logits.size(), model.transformer.specification().vocabulary_size);
   const std::vector<Candidate> candidates = trace_candidates(logits, sampling, tokens);
   const std::size_t count =
       max_count == 0 ? candidates.size() : std::min(max_count, candidates.size());
@@ -76,8 +77,8 @@ Model::Generation continue_prompt(const LoadedModel& model, std::span<const std:
   std::atomic<bool> enough{false};
   GenerateOptions inner = generation_options(model, options);
   inner.stop = &enough;
-  const GenerationResult result =
-      generate(model.gpt, model.tokenizer.get(), prompt, inner, [&](const GenerationEvent& event) {
+  const GenerationResult result = generate(
+      model.transformer, model.tokenizer.get(), prompt, inner, [&](const GenerationEvent& event) {
         if (callback && !event.text.empty() && !callback(event.text)) enough = true;
       });
   return {.tokens = result.tokens,

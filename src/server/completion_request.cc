@@ -66,7 +66,7 @@ void refuse_fields_of_completions(const Fields& fields, std::int64_t choices) {
 // Fields of both kinds of request.
 CompletionRequest read_common(const Fields& fields, const LoadedModel& model,
                               const CompletionLimits& limits) {
-  const std::int64_t vocabulary = model.gpt.specification().vocabulary_size;
+  const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
   refuse_unsupported(fields);
   CompletionRequest request;
   request.context = limits.prompts.tokens;

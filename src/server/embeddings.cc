@@ -19,12 +19,12 @@ TokenPooling read_pooling(const Fields& fields) {
 }
 
 // The final norm's output, of the last token or the mean over all, with length 1.
-std::vector<float> embedding(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
-                             TokenPooling pooling) {
+std::vector<float> embedding(const Transformer& transformer,
+                             const std::vector<std::int32_t>& tokens, TokenPooling pooling) {
   const std::int64_t count = std::ssize(tokens);
-  const StackActivations activations(gpt.specification(), 1, count, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.sequences = {1, count}},
-              activations);
+  const StackActivations activations(transformer.specification(), 1, count, Keep::one_block);
+  transformer.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+                      {.sequences = {1, count}}, activations);
   const View<float> states = activations.final_norm();  // (T, C)
   std::vector<double> sum(static_cast<std::size_t>(states.extent(1)));
   for (std::int64_t t = pooling == TokenPooling::last ? count - 1 : 0; t < count; ++t) {
@@ -77,7 +77,7 @@ Reply embed(const Request& request, Context& context) {
   require_field(
       format == "float" || format == "base64", "encoding_format", field_code::invalid_value,
       "encoding_format must be \"float\" or \"base64\", not \"{}\"", format.substr(0, 40));
-  const std::int64_t channels = context.model.gpt.specification().channels;
+  const std::int64_t channels = context.model.transformer.specification().channels;
   require_field(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
                 "dimensions", field_code::unsupported,
                 "this model's embeddings have {} dimensions, no other number", channels);
@@ -90,7 +90,7 @@ Reply embed(const Request& request, Context& context) {
   std::int64_t tokens = 0;
   for (const auto& input : inputs) {
     const auto values = context.compute.run(
-        request.stop, [&] { return embedding(context.model.gpt, input, pooling); });
+        request.stop, [&] { return embedding(context.model.transformer, input, pooling); });
     context.metrics.prompt_tokens += std::ssize(input);
     tokens += std::ssize(input);
     data.push_back(

@@ -17,7 +17,7 @@ std::vector<std::int32_t> read_prompt(const Json& prompt, const LoadedModel& mod
   if (prompt.is_array()) {
     require_field(!prompt.empty(), field, field_code::invalid_value,
                   "{} holds a list without tokens", field);
-    return token_ids(prompt, model.gpt.specification().vocabulary_size, field, field);
+    return token_ids(prompt, model.transformer.specification().vocabulary_size, field, field);
   }
   require_field(prompt.is_string(), field, field_code::invalid_type,
                 "{} must be a string, a list of token ids, or a list of either, not {}", field,

@@ -50,10 +50,11 @@ Scheduler::Scheduler(const LoadedModel& model, Compute& compute, Metrics& metric
       compute_(compute),
       metrics_(metrics),
       options_(options),
-      drawable_(model.gpt.specification().vocabulary_size),
+      drawable_(model.transformer.specification().vocabulary_size),
       end_of_text_(model.end_tokens()),
       special_tokens_(special_tokens(model)),
-      session_(model.gpt, options.context > 0 ? options.context : model.gpt.specification().context,
+      session_(model.transformer,
+               options.context > 0 ? options.context : model.transformer.specification().context,
                options.cache_type) {
   if (model.tokenizer != nullptr) {
     drawable_ = std::min<std::int64_t>(drawable_, model.tokenizer->vocabulary_size());
@@ -164,9 +165,10 @@ void Scheduler::begin(const std::shared_ptr<Sequence>& sequence) {
   const Microseconds timed(metrics_.prompt_microseconds);
   metrics_.prompt_tokens += std::ssize(options.prompt);
   auto running = std::make_unique<Running>(sequence);
-  std::vector<float> logits(static_cast<std::size_t>(model_.gpt.specification().vocabulary_size));
+  std::vector<float> logits(
+      static_cast<std::size_t>(model_.transformer.specification().vocabulary_size));
   if (options.scores_prompt && options.top) {
-    ScoredText scored = score_text(model_.gpt, options.prompt, *options.top);
+    ScoredText scored = score_text(model_.transformer, options.prompt, *options.top);
     sequence->give_prompt_scores(std::move(scored.scores));
     logits = std::move(scored.next_logits);
   }

@@ -162,7 +162,7 @@ void register_models(Router& router, ServedModel model) {
 
 void register_service(Router& router, Context& context) {
   register_operation(router, context.metrics);
-  const StackSpecification& config = context.model.gpt.specification();
+  const StackSpecification& config = context.model.transformer.specification();
   std::vector<std::string> names{context.name};
   names.insert(names.end(), context.aliases.begin(), context.aliases.end());
   register_models(router, {.names = std::move(names),
@@ -170,7 +170,7 @@ void register_service(Router& router, Context& context) {
                            .vocabulary = config.vocabulary_size,
                            .context = config.context,
                            .channels = config.channels,
-                           .parameters = std::ssize(context.model.gpt.parameters().all())});
+                           .parameters = std::ssize(context.model.transformer.parameters().all())});
   router.add("GET", "/props", [&context](const Request&) { return props(context); });
   router.add("POST", "/tokenize",
              [&context](const Request& request) { return tokenize(request, context); });

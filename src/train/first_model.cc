@@ -48,21 +48,21 @@ std::vector<std::string> unwritable_settings(const TrainSettings& settings) {
 Transformer model_to_fine_tune(const TrainRequest& request, const TrainSettings& settings,
                                const Tokenizer& tokenizer) {
   const std::string from = request.from.string();
-  Transformer gpt = load_transformer(StacksWanted::one, request.from);
-  const kernels::WeightFormat stored = gpt.parameters().prepared_format();
+  Transformer transformer = load_transformer(StacksWanted::one, request.from);
+  const kernels::WeightFormat stored = transformer.parameters().prepared_format();
   require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}, which cannot be trained: take the model that it was "
           "converted from",
           from, kernels::weight_format_name(stored));
-  gpt.set_dropout(settings.model.embedding_dropout, settings.model.attention_dropout,
-                  settings.model.residual_dropout);
-  require_writable_dropout({.stacks = {gpt.specification()}}, request.from);
-  require(gpt.specification() == settings.model, ErrorCode::conflict,
+  transformer.set_dropout(settings.model.embedding_dropout, settings.model.attention_dropout,
+                          settings.model.residual_dropout);
+  require_writable_dropout({.stacks = {transformer.specification()}}, request.from);
+  require(transformer.specification() == settings.model, ErrorCode::conflict,
           "'{}' has another shape than the settings ask for: fine-tuning keeps the shape", from);
   require(tokenizer.vocabulary_size() <= settings.model.vocabulary_size, ErrorCode::corrupt_data,
           "'{}': its tokenizer has {} tokens, its model only {}", from, tokenizer.vocabulary_size(),
           settings.model.vocabulary_size);
-  return gpt;
+  return transformer;
 }
 
 void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& settings) {

@@ -45,7 +45,7 @@ TEST(Help, IsThereForEveryCommand) {
 TEST(Predict, LogitsAreTheModelsToTheLastBit) {
   const Json document = json_of("predict --json --full --tokens 5,17,4 " + with_model());
   const LoadedModel model = load_model(testing::model_directory().string());
-  Session session(model.gpt);
+  Session session(model.transformer);
   const auto logits = session.feed(std::vector<std::int32_t>{5, 17, 4});
   ASSERT_EQ(document["logits"].size(), logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -160,7 +160,7 @@ TEST(Attend, PatternsAreTheModels) {
   const Json document =
       json_of("attend --json --tokens 5,17,4,9 --layer 1 --head 2 " + with_model());
   const LoadedModel model = load_model(testing::model_directory().string());
-  const Capture capture = trace_patterns(model.gpt, std::vector<std::int32_t>{5, 17, 4, 9});
+  const Capture capture = trace_patterns(model.transformer, std::vector<std::int32_t>{5, 17, 4, 9});
   const View<const float> pattern = capture.at({PointKind::pattern, 1}).view()[0][2];
   for (std::int64_t t = 0; t < 4; ++t) {
     for (std::int64_t s = 0; s < 4; ++s) {

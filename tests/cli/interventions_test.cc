@@ -113,7 +113,7 @@ TEST(TerminalInterventions, OfADecoderAreTheLibrarys) {
                           .where = "L1H2",
                           .site = "self",
                           .mask = "self=none",
-                          .model = model.gpt,
+                          .model = model.transformer,
                           .words = words_of(model),
                           .texts = {.target = tokens},
                           .others = {.target = ids}},

@@ -143,9 +143,10 @@ TEST_F(Kept, BuiltInModelsAreTheirFiles) {
 }
 
 TEST_F(Kept, AWeightThatRoundsToInfinityIsNamed) {
-  Transformer gpt = small_gpt(30);
-  gpt.parameters().tensor({Role::down, Part::weight, 1, StackSite::only}).data()[3] = 3.4e38F;
-  save_transformer(gpt, directory_ / "model");
+  Transformer transformer = small_gpt(30);
+  transformer.parameters().tensor({Role::down, Part::weight, 1, StackSite::only}).data()[3] =
+      3.4e38F;
+  save_transformer(transformer, directory_ / "model");
   const Outcome converted =
       run_heed("convert " + path("model") + " --dtype bf16 --out " + path("out"));
   EXPECT_EQ(converted.status, 1);

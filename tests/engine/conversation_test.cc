@@ -143,7 +143,7 @@ TEST_F(ChatModelTest, RepliesHoldNoSpecialTokens) {
     const SamplingOptions sampling{
         .temperature = 100, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed};
     const GenerationResult expected =
-        generate(model.gpt, model.tokenizer.get(), ids,
+        generate(model.transformer, model.tokenizer.get(), ids,
                  {.max_new_tokens = 100, .sampling = sampling, .end_tokens = model.end_tokens()});
     const std::string text = without_special(expected.text);
     if (text == expected.text) continue;
@@ -157,7 +157,7 @@ TEST_F(ChatModelTest, RepliesHoldNoSpecialTokens) {
 TEST_F(ChatModelTest, SomeModelsHaveNoTemplate) {
   std::filesystem::remove(directory_.path() / "tokenizer_config.json");
   EXPECT_FALSE(ModelChat::find(load()).has_value());
-  EXPECT_FALSE(ModelChat::find(LoadedModel{.gpt = testing::small_gpt(9)}).has_value());
+  EXPECT_FALSE(ModelChat::find(LoadedModel{.transformer = testing::small_gpt(9)}).has_value());
 }
 
 TEST_F(ChatModelTest, RepliesContinueTheWholeConversation) {
@@ -170,7 +170,7 @@ TEST_F(ChatModelTest, RepliesContinueTheWholeConversation) {
     messages.push_back({{"role", "user"}, {"content", message}});
     const auto prompt = ModelChat::find(model)->encode({.messages = messages}, *model.tokenizer);
     const GenerationResult expected = generate(
-        model.gpt, model.tokenizer.get(), prompt,
+        model.transformer, model.tokenizer.get(), prompt,
         {.max_new_tokens = 12, .sampling = {.temperature = 0}, .end_tokens = model.end_tokens()});
     std::string streamed;
     const ConversationReply reply =
@@ -196,7 +196,7 @@ TEST_F(ChatModelTest, ATurnEndsWithItsToken) {
   ASSERT_EQ(whole.new_tokens, 8);
   // The third token of the reply, made an end of a turn, ends it.
   OrderedJson messages = OrderedJson::array({{{"role", "user"}, {"content", "Who came?"}}});
-  const auto tokens = generate(model.gpt, model.tokenizer.get(),
+  const auto tokens = generate(model.transformer, model.tokenizer.get(),
                                chat.encode({.messages = messages}, *model.tokenizer),
                                {.max_new_tokens = 8, .sampling = {.temperature = 0}})
                           .tokens;

@@ -59,14 +59,15 @@ TEST_F(CarriedEnglish, IsSmall) {
 
 // Computed in f32, so that gradients, edits and traces are those of any model.
 TEST_F(CarriedEnglish, IsComputedInF32) {
-  EXPECT_EQ(model().gpt.parameters().prepared_format(), kernels::WeightFormat::f32);
+  EXPECT_EQ(model().transformer.parameters().prepared_format(), kernels::WeightFormat::f32);
   EXPECT_EQ(model().embedded_name, carried_english);
   EXPECT_FALSE(model().is_starter());
   ASSERT_NE(model().reading, nullptr);
   EXPECT_FALSE(model().reading->title.empty());
   // The directory that it was made of is the same model.
   const LoadedModel again = load_model(HEED_SOURCE_DIR "/models/english");
-  EXPECT_TRUE(std::ranges::equal(again.gpt.parameters().all(), model().gpt.parameters().all()));
+  EXPECT_TRUE(std::ranges::equal(again.transformer.parameters().all(),
+                                 model().transformer.parameters().all()));
 }
 
 TEST_F(CarriedEnglish, GoesOnInItsOwnWords) {

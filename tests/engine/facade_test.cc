@@ -91,7 +91,7 @@ TEST_F(FacadeTest, EmbeddingsAreWhatTheUnembeddingReads) {
   const Array states = model.embeddings(tokens);
   EXPECT_THAT(states.shape(), ElementsAre(std::ssize(tokens), 24));
   const LoadedModel loaded = load_model(path());
-  const View<const float> unembedding = loaded.gpt.parameters().unembedding().weight;
+  const View<const float> unembedding = loaded.transformer.parameters().unembedding().weight;
   const Array all = model.all_logits(tokens);
   for (std::int64_t v = 0; v < 5; ++v) {
     const float* const state = states.end() - 24;

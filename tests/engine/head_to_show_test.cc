@@ -50,7 +50,7 @@ TEST(HeadToShow, OfAnotherWordOrTextIsThatOfTheEdge) {
     const TextWord& word =
         std::string_view(text).find("red") == std::string_view::npos ? words[5] : words.back();
     const auto edge =
-        edge_to_show(model.gpt, tokens,
+        edge_to_show(model.transformer, tokens,
                      {.word = {word.begin, word.end}, .keys = single_tokens(std::ssize(tokens))});
     const HeadToShow shown = shown_for(model, tokens, word);
     ASSERT_TRUE(edge && shown.edge) << text;

@@ -22,9 +22,9 @@ using ::testing::HasSubstr;
 const std::vector<std::int32_t> tokens{3, 17, 4, 11, 5, 3, 9};
 
 std::string refusal(const TraceRequest& request) {
-  const Transformer gpt = testing::small_gpt(20);
+  const Transformer transformer = testing::small_gpt(20);
   try {
-    trace_prompt(gpt, tokens, request);
+    trace_prompt(transformer, tokens, request);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     return error.what();
@@ -33,10 +33,10 @@ std::string refusal(const TraceRequest& request) {
 }
 
 TEST(Trace, HoldsThePartThatWasAskedFor) {
-  const Transformer gpt = testing::small_gpt(20);
-  const Trace whole = trace_prompt(gpt, tokens, {.points = {"*"}});
+  const Transformer transformer = testing::small_gpt(20);
+  const Trace whole = trace_prompt(transformer, tokens, {.points = {"*"}});
   EXPECT_EQ(whole.arrays.size(), 6U + 2U * 23U);
-  const Trace part = trace_prompt(gpt, tokens,
+  const Trace part = trace_prompt(transformer, tokens,
                                   {.points = {"z", "pattern", "hook_resid_post", "ln_final.*"},
                                    .layers = {1},
                                    .heads = {2, 0},
@@ -69,21 +69,21 @@ TEST(Trace, HoldsThePartThatWasAskedFor) {
 }
 
 TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
-  const Transformer gpt = testing::small_gpt(20);
+  const Transformer transformer = testing::small_gpt(20);
   const TraceRequest request{.points = {"*"}, .positions = {1, 4, 7, 9}};
-  const Trace grown = trace_generation(gpt, std::span(tokens).first(5), 5, request);
+  const Trace grown = trace_generation(transformer, std::span(tokens).first(5), 5, request);
   // The text that was generated, read again in one pass.
   std::vector<std::int32_t> text(tokens.begin(), tokens.begin() + 5);
   for (int i = 0; i < 5; ++i) {
     Tensor<float> logits(Shape{1, 20});
     const auto positions = std::ssize(text);
-    const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-    gpt.forward({text.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
-    gpt.project(activations.final_norm().slice(0, positions - 1, positions), logits);
+    const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block);
+    transformer.forward({text.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
+    transformer.project(activations.final_norm().slice(0, positions - 1, positions), logits);
     text.push_back(
         static_cast<std::int32_t>(std::ranges::max_element(logits.span()) - logits.span().begin()));
   }
-  const Trace whole = trace_prompt(gpt, text, request);
+  const Trace whole = trace_prompt(transformer, text, request);
   ASSERT_EQ(grown.arrays.size(), whole.arrays.size());
   EXPECT_EQ(grown.tokens, text);
   EXPECT_EQ(whole.tokens, text);
@@ -105,14 +105,14 @@ TEST(Trace, IsTheSameWhenItGrowsStepByStep) {
 }
 
 TEST(Trace, AGenerationThatEndsEarlyIsCutWhereItEnded) {
-  const Transformer gpt = testing::small_gpt(20);
-  ActivationTrace probe(gpt.architecture(),
+  const Transformer transformer = testing::small_gpt(20);
+  ActivationTrace probe(transformer.architecture(),
                         {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2, 6}},
                         {.positions = 7});
-  const StackActivations activations(gpt.specification(), 1, 4, Keep::one_block);
-  gpt.forward({tokens.data(), {1, 4}}, {.sequences = {1, 4}, .probe = &probe}, activations);
+  const StackActivations activations(transformer.specification(), 1, 4, Keep::one_block);
+  transformer.forward({tokens.data(), {1, 4}}, {.sequences = {1, 4}, .probe = &probe}, activations);
   const Trace cut = probe.take();
-  const Trace whole = trace_prompt(gpt, std::span(tokens).first(4),
+  const Trace whole = trace_prompt(transformer, std::span(tokens).first(4),
                                    {.points = {"resid_pre0", "pattern1"}, .positions = {0, 2}});
   ASSERT_EQ(cut.arrays.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -122,25 +122,26 @@ TEST(Trace, AGenerationThatEndsEarlyIsCutWhereItEnded) {
 }
 
 TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
-  Transformer gpt = testing::small_gpt(20);
+  Transformer transformer = testing::small_gpt(20);
   const GradientTarget target{
       {{.position = -1, .token = 7}, {.position = -1, .token = 2, .weight = -1}}};
   const Trace trace =
-      trace_prompt(gpt, tokens, {.points = {"embed_grad", "resid_post1_grad"}}, target);
+      trace_prompt(transformer, tokens, {.points = {"embed_grad", "resid_post1_grad"}}, target);
   EXPECT_EQ(trace.arrays.size(), 2U);
   EXPECT_EQ(trace.arrays[0].name, "hook_embed_grad");
   const std::vector<float>& gradient = trace.at("hook_embed_grad").values;
 
   const auto difference = [&] {
-    const StackActivations activations(gpt.specification(), 1, 7, Keep::one_block);
-    gpt.forward({tokens.data(), {1, 7}}, {.sequences = {1, 7}}, activations);
+    const StackActivations activations(transformer.specification(), 1, 7, Keep::one_block);
+    transformer.forward({tokens.data(), {1, 7}}, {.sequences = {1, 7}}, activations);
     Tensor<float> logits(Shape{1, 20});
-    gpt.project(activations.final_norm().slice(0, 6, 7), logits);
+    transformer.project(activations.final_norm().slice(0, 6, 7), logits);
     return static_cast<double>(logits[7]) - logits[2];
   };
   // Position 3 is where its position embedding alone is added: to move that is to move the stream.
   for (std::int64_t channel = 0; channel < 24; ++channel) {
-    float& moved = gpt.parameters().tensor(testing::gpt2_parameter("wpe.weight"))(3, channel);
+    float& moved =
+        transformer.parameters().tensor(testing::gpt2_parameter("wpe.weight"))(3, channel);
     const float before = moved;
     constexpr float step = 1e-2F;
     moved = before + step;
@@ -154,22 +155,22 @@ TEST(Trace, GradientsOfALogitDifferenceAreItsSlopes) {
 }
 
 TEST(Trace, RefusesGradientsOfWhatIsNotThere) {
-  const Transformer gpt = testing::small_gpt(20);
+  const Transformer transformer = testing::small_gpt(20);
   const TraceRequest request{.points = {"embed_grad"}};
-  EXPECT_THROW(trace_prompt(gpt, tokens, request, {{{.position = 0, .token = 20}}}), Error);
-  EXPECT_THROW(trace_prompt(gpt, tokens, request, {{{.position = 7, .token = 1}}}), Error);
-  EXPECT_THROW(trace_prompt(gpt, std::span(tokens).first(1), request), Error);
-  EXPECT_THROW(trace_generation(gpt, tokens, 2, request), Error);
+  EXPECT_THROW(trace_prompt(transformer, tokens, request, {{{.position = 0, .token = 20}}}), Error);
+  EXPECT_THROW(trace_prompt(transformer, tokens, request, {{{.position = 7, .token = 1}}}), Error);
+  EXPECT_THROW(trace_prompt(transformer, std::span(tokens).first(1), request), Error);
+  EXPECT_THROW(trace_generation(transformer, tokens, 2, request), Error);
 }
 
 TEST(Trace, GradientsOfTheLossAreThoseOfAStep) {
-  const Transformer gpt = testing::small_gpt(20);
+  const Transformer transformer = testing::small_gpt(20);
   const TraceRequest request{.points = {"*_grad", "resid_mid"}};
-  const Trace prompt = trace_prompt(gpt, tokens, request);
+  const Trace prompt = trace_prompt(transformer, tokens, request);
   std::vector<std::int32_t> next(tokens.begin() + 1, tokens.end());
   next.push_back(kernels::ignored_target);
   const Trace step =
-      testing::trace_step(gpt, {tokens.data(), {1, 7}}, {next.data(), {1, 7}}, request);
+      testing::trace_step(transformer, {tokens.data(), {1, 7}}, {next.data(), {1, 7}}, request);
   ASSERT_EQ(prompt.arrays.size(), 2U + 6U + 2U * 23U);
   ASSERT_EQ(prompt.arrays.size(), step.arrays.size());
   for (std::size_t i = 0; i < step.arrays.size(); ++i) {
@@ -195,8 +196,10 @@ TEST(Trace, RefusesWhatItDoesNotKnow) {
 
 TEST(Trace, RefusesWhatExceedsItsBudgetWithTheSizeThatItNeeds) {
   // 2 layers of 7 positions of 24 channels: 1344 bytes
-  const Transformer gpt = testing::small_gpt(20);
-  EXPECT_EQ(trace_prompt(gpt, tokens, {.points = {"resid_pre"}, .budget = 1344}).arrays.size(), 2U);
+  const Transformer transformer = testing::small_gpt(20);
+  EXPECT_EQ(
+      trace_prompt(transformer, tokens, {.points = {"resid_pre"}, .budget = 1344}).arrays.size(),
+      2U);
   EXPECT_THAT(refusal({.points = {"resid_pre"}, .budget = 1343}),
               HasSubstr("needs 1344 bytes, more than its budget of 1343 bytes"));
 }
@@ -204,7 +207,7 @@ TEST(Trace, RefusesWhatExceedsItsBudgetWithTheSizeThatItNeeds) {
 // What a point needs beyond the part that is kept counts too: 4 bytes for each of 7 positions, 3
 // heads and 24 channels, or 20 tokens of the vocabulary.
 TEST(Trace, CountsWhatAPointNeedsWhileItIsComputed) {
-  const Transformer gpt = testing::small_gpt(20);
+  const Transformer transformer = testing::small_gpt(20);
   EXPECT_THAT(refusal({.points = {"result1"}, .heads = {0}, .positions = {6}, .budget = 2111}),
               HasSubstr("needs 2112 bytes"));
   EXPECT_THAT(refusal({.points = {"logits"}, .positions = {6}, .budget = 639}),
@@ -212,8 +215,8 @@ TEST(Trace, CountsWhatAPointNeedsWhileItIsComputed) {
 }
 
 TEST(Trace, TakesPartsOfTheStreamHeadByHead) {
-  const Transformer gpt = testing::small_gpt(20);
-  const Trace trace = trace_prompt(gpt, tokens,
+  const Transformer transformer = testing::small_gpt(20);
+  const Trace trace = trace_prompt(transformer, tokens,
                                    {.points = {"q_input1", "mlp_in0", "result0", "result0_grad"},
                                     .heads = {2},
                                     .positions = {-1}});
@@ -222,16 +225,17 @@ TEST(Trace, TakesPartsOfTheStreamHeadByHead) {
   EXPECT_EQ(trace.at("blocks.0.attn.hook_result").shape, (std::vector<std::int64_t>{1, 1, 1, 24}));
   EXPECT_EQ(trace.at("blocks.0.attn.hook_result_grad").shape,
             (std::vector<std::int64_t>{1, 1, 1, 24}));
-  const Trace whole = trace_prompt(gpt, tokens, {.points = {"resid_pre1"}, .positions = {-1}});
+  const Trace whole =
+      trace_prompt(transformer, tokens, {.points = {"resid_pre1"}, .positions = {-1}});
   EXPECT_EQ(trace.at("blocks.1.hook_q_input").values, whole.arrays[0].values);
 }
 
 // Of a logit, the gradient is its weight; of the loss, probabilities less the token that came.
 TEST(Trace, TakesTheGradientOfLogits) {
-  const Transformer gpt = testing::small_gpt(20);
-  const Trace of_logit = trace_prompt(gpt, tokens, {.points = {"logits_grad"}},
+  const Transformer transformer = testing::small_gpt(20);
+  const Trace of_logit = trace_prompt(transformer, tokens, {.points = {"logits_grad"}},
                                       {{{.position = 3, .token = 5, .weight = -2}}});
-  const Trace of_loss = trace_prompt(gpt, tokens, {.points = {"logits", "logits_grad"}});
+  const Trace of_loss = trace_prompt(transformer, tokens, {.points = {"logits", "logits_grad"}});
   for (std::int64_t i = 0; i < 7 * 20; ++i) {
     EXPECT_EQ(of_logit.arrays[0].values[i], i == 3 * 20 + 5 ? -2 : 0);
   }

@@ -60,11 +60,12 @@ class Family : public ::testing::TestWithParam<Case> {
     return values;
   }
 
-  Tensor<float> logits_of(const Transformer& gpt, const Pass& pass) const {
-    const StackActivations activations(gpt.specification(), batch(), positions(), Keep::one_block);
-    gpt.forward(tokens_, pass, activations);
-    Tensor<float> logits(Shape{batch() * positions(), gpt.specification().vocabulary_size});
-    gpt.project(activations.final_norm(), logits);
+  Tensor<float> logits_of(const Transformer& transformer, const Pass& pass) const {
+    const StackActivations activations(transformer.specification(), batch(), positions(),
+                                       Keep::one_block);
+    transformer.forward(tokens_, pass, activations);
+    Tensor<float> logits(Shape{batch() * positions(), transformer.specification().vocabulary_size});
+    transformer.project(activations.final_norm(), logits);
     return logits;
   }
 

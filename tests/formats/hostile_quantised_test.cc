@@ -54,10 +54,10 @@ class HostileQuantised : public ::testing::TestWithParam<WeightFormat> {
   // Whether the file is loaded; then the model must compute.
   bool loads(const std::string& file) const {
     try {
-      const Transformer gpt = load_transformer(
+      const Transformer transformer = load_transformer(
           StacksWanted::one, ModelBytes{"damaged", config_, std::as_bytes(std::span(file))});
       constexpr std::int32_t tokens[] = {3, 1, 11};
-      EXPECT_EQ(testing::full_logits(gpt, tokens).shape(), (Shape{3, 12}));
+      EXPECT_EQ(testing::full_logits(transformer, tokens).shape(), (Shape{3, 12}));
       return true;
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == ErrorCode::corrupt_data ||

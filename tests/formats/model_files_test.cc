@@ -43,15 +43,15 @@ StackSpecification bias_free_config() {
 
 // Gains and biases differ too, so that mixing them up shows.
 Transformer distinct_gpt(const StackSpecification& config, std::uint64_t seed = 3) {
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(seed);
-  for (const Parameter& parameter : gpt.parameters().list()) {
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(seed);
+  for (const Parameter& parameter : transformer.parameters().list()) {
     float value = 0.5F;
-    for (float& element : gpt.parameters().tensor(parameter.id).span()) {
+    for (float& element : transformer.parameters().tensor(parameter.id).span()) {
       element += value += 0.01F;
     }
   }
-  return gpt;
+  return transformer;
 }
 
 std::vector<StoredTensor> stored_tensors(const std::filesystem::path& directory) {
@@ -98,8 +98,8 @@ void write_tensors(const std::filesystem::path& file, const std::vector<StoredTe
 // A saved model whose file a test may change before it is read.
 class ModelFiles : public ::testing::Test {
  protected:
-  void save(const Transformer& gpt) {
-    save_transformer(gpt, directory_.path());
+  void save(const Transformer& transformer) {
+    save_transformer(transformer, directory_.path());
     tensors_ = stored_tensors(directory_.path());
   }
 
@@ -132,15 +132,15 @@ void expect_same(const Transformer& actual, const Transformer& expected) {
 
 TEST_F(ModelFiles, AreReadAsTheyWereWritten) {
   for (const StackSpecification& config : {file_config(), bias_free_config()}) {
-    const Transformer gpt = distinct_gpt(config);
-    save(gpt);
-    expect_same(load(), gpt);
+    const Transformer transformer = distinct_gpt(config);
+    save(transformer);
+    expect_same(load(), transformer);
   }
 }
 
 TEST_F(ModelFiles, HoldWhatHuggingFaceExpects) {
-  const Transformer gpt = distinct_gpt(file_config());
-  save(gpt);
+  const Transformer transformer = distinct_gpt(file_config());
+  save(transformer);
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors_) names.push_back(tensor.name);
   EXPECT_EQ(names.size(), 2 + 2 * 12 + 2U);
@@ -150,26 +150,26 @@ TEST_F(ModelFiles, HoldWhatHuggingFaceExpects) {
   const StoredTensor& up = stored("h.0.mlp.c_fc.weight");
   EXPECT_EQ(up.shape, (Shape{12, 48}));
   EXPECT_EQ(up.values[1],
-            gpt.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"))(1, 0));
+            transformer.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"))(1, 0));
   EXPECT_EQ(stored("wte.weight").shape, (Shape{11, 12}));
 }
 
 TEST_F(ModelFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
-  const Transformer gpt = distinct_gpt(file_config());
-  save(gpt);
+  const Transformer transformer = distinct_gpt(file_config());
+  save(transformer);
   for (StoredTensor& tensor : tensors_) tensor.name = "transformer." + tensor.name;
   tensors_.push_back({"transformer.h.0.attn.bias", {1, 1, 8, 8}, std::vector<float>(64, 1.0F)});
   tensors_.push_back({"transformer.h.0.attn.masked_bias", {1}, {-1e4F}});
   tensors_.push_back(
       {"lm_head.weight", {11, 12}, stored("transformer.wte.weight").values});  // a copy of the tied
   rewrite();
-  expect_same(load(), gpt);
+  expect_same(load(), transformer);
 }
 
 TEST_F(ModelFiles, AreReadInHalfPrecision) {
-  const Transformer gpt = distinct_gpt(file_config());
+  const Transformer transformer = distinct_gpt(file_config());
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    save(gpt);
+    save(transformer);
     rewrite(dtype);
     Transformer expected = distinct_gpt(file_config());
     for (float& value : expected.parameters().all()) {
@@ -181,8 +181,8 @@ TEST_F(ModelFiles, AreReadInHalfPrecision) {
 }
 
 TEST_F(ModelFiles, AreReadInShards) {
-  const Transformer gpt = distinct_gpt(file_config());
-  save(gpt);
+  const Transformer transformer = distinct_gpt(file_config());
+  save(transformer);
   std::filesystem::remove(directory_ / weights_file_name);
   const auto middle = tensors_.begin() + 9;
   OrderedJson index;
@@ -193,7 +193,7 @@ TEST_F(ModelFiles, AreReadInShards) {
   write_shard("model-00001-of-00002.safetensors", tensors_.begin(), middle);
   write_shard("model-00002-of-00002.safetensors", middle, tensors_.end());
   write_text_file(directory_ / "model.safetensors.index.json", index.dump());
-  expect_same(load(), gpt);
+  expect_same(load(), transformer);
 }
 
 TEST_F(ModelFiles, MustHoldEveryTensorOfTheConfig) {
@@ -278,11 +278,11 @@ TEST_F(ModelFiles, AreNamedWhenTheyAreNotThere) {
 }
 
 TEST_F(ModelFiles, MayBeNamedByTheWeights) {
-  const Transformer gpt = distinct_gpt(file_config());
-  save(gpt);
-  expect_same(load_transformer(StacksWanted::one, directory_ / weights_file_name), gpt);
+  const Transformer transformer = distinct_gpt(file_config());
+  save(transformer);
+  expect_same(load_transformer(StacksWanted::one, directory_ / weights_file_name), transformer);
   std::filesystem::rename(directory_ / weights_file_name, directory_ / "other.safetensors");
-  expect_same(load_transformer(StacksWanted::one, directory_ / "other.safetensors"), gpt);
+  expect_same(load_transformer(StacksWanted::one, directory_ / "other.safetensors"), transformer);
   EXPECT_EQ(model_directory(directory_ / "other.safetensors"), directory_.path());
   expect_error(
       ErrorCode::unsupported,

@@ -273,17 +273,18 @@ class EncoderGolden : public PairGolden {
   static View<const std::int32_t> row(std::span<const std::int32_t> tokens) {
     return {tokens.data(), Shape{1, std::ssize(tokens)}};
   }
-  Tensor<float> logits_of(const Transformer& gpt, std::int64_t sentence,
+  Tensor<float> logits_of(const Transformer& transformer, std::int64_t sentence,
                           Probe* probe = nullptr) const {
     const auto tokens = part(source_, sentence);
-    const StackActivations activations(gpt.specification(), 1, std::ssize(tokens), Keep::one_block);
-    gpt.forward(row(tokens),
-                {.sequences = {1, std::ssize(tokens)},
-                 .token_types = part(token_types_, sentence),
-                 .probe = probe},
-                activations);
-    Tensor<float> logits(Shape{std::ssize(tokens), gpt.specification().vocabulary_size});
-    gpt.project(activations.unembedding_in(), logits);
+    const StackActivations activations(transformer.specification(), 1, std::ssize(tokens),
+                                       Keep::one_block);
+    transformer.forward(row(tokens),
+                        {.sequences = {1, std::ssize(tokens)},
+                         .token_types = part(token_types_, sentence),
+                         .probe = probe},
+                        activations);
+    Tensor<float> logits(Shape{std::ssize(tokens), transformer.specification().vocabulary_size});
+    transformer.project(activations.unembedding_in(), logits);
     return logits;
   }
 

@@ -38,9 +38,9 @@ StackSpecification odd_config() {
 }
 
 // Logits (T, V) of some tokens.
-Tensor<float> quantised_logits(const Transformer& gpt) {
+Tensor<float> quantised_logits(const Transformer& transformer) {
   constexpr std::int32_t tokens[] = {3, 1, 39, 12, 7};
-  return testing::full_logits(gpt, tokens);
+  return testing::full_logits(transformer, tokens);
 }
 
 TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
@@ -52,14 +52,14 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
         const TemporaryDirectory directory;
-        Transformer gpt = random_gpt(config, 3);
-        save_transformer(gpt, directory.path(), {}, format);
+        Transformer transformer = random_gpt(config, 3);
+        save_transformer(transformer, directory.path(), {}, format);
         const Transformer loaded = load_transformer(StacksWanted::one, directory.path());
         EXPECT_EQ(loaded.specification(), config);
         EXPECT_EQ(loaded.parameters().prepared_format(), format);
-        const Tensor<float> whole = quantised_logits(gpt);
-        gpt.parameters().prepare(format);
-        EXPECT_TRUE(same_bits(quantised_logits(loaded), quantised_logits(gpt)));
+        const Tensor<float> whole = quantised_logits(transformer);
+        transformer.parameters().prepare(format);
+        EXPECT_TRUE(same_bits(quantised_logits(loaded), quantised_logits(transformer)));
         EXPECT_FALSE(same_bits(quantised_logits(loaded), whole)) << "nothing was quantised";
       }
     }
@@ -72,15 +72,15 @@ TEST(QuantisedFiles, MayRoundTheEmbeddingAndComputeInF32) {
   for (const bool tied : {true, false}) {
     StackSpecification config = odd_config();
     config.tied_unembedding = tied;
-    const Transformer gpt = random_gpt(config, 3);
+    const Transformer transformer = random_gpt(config, 3);
     for (const WeightFormat format : formats) {
       SCOPED_TRACE(kernels::weight_format_name(format));
       const TemporaryDirectory plain, directory, again;
       SavedAs as = format;
-      save_transformer(gpt, plain.path(), {}, as);
+      save_transformer(transformer, plain.path(), {}, as);
       as.embedding = SavedAs::Embedding::rounded;
       as.arithmetic = SavedAs::Arithmetic::f32;
-      save_transformer(gpt, directory.path(), {}, as);
+      save_transformer(transformer, directory.path(), {}, as);
       EXPECT_LT(std::filesystem::file_size(directory.path() / weights_file_name),
                 std::filesystem::file_size(plain.path() / weights_file_name));
       const Transformer loaded = load_transformer(StacksWanted::one, directory.path());
@@ -90,7 +90,7 @@ TEST(QuantisedFiles, MayRoundTheEmbeddingAndComputeInF32) {
       const auto up = testing::gpt2_parameter("h.0.mlp.c_fc.weight");
       EXPECT_TRUE(std::ranges::equal(loaded.parameters().tensor(up).span(),
                                      matrices.parameters().tensor(up).span()));
-      const std::span<const float> before = gpt.parameters().token_embedding().span();
+      const std::span<const float> before = transformer.parameters().token_embedding().span();
       const std::span<const float> after = loaded.parameters().token_embedding().span();
       EXPECT_FALSE(std::ranges::equal(before, after)) << "nothing was rounded";
       const float largest = std::abs(
@@ -137,12 +137,12 @@ TEST(QuantisedFiles, SayingOtherwiseOfTheEmbeddingOrProductsIsRefused) {
 }
 
 TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
-  const Transformer gpt = random_gpt(odd_config(), 3);
+  const Transformer transformer = random_gpt(odd_config(), 3);
   const TemporaryDirectory directory, again;
-  save_transformer(gpt, directory.path(), {}, WeightFormat::int8);
+  save_transformer(transformer, directory.path(), {}, WeightFormat::int8);
   Transformer loaded = load_transformer(StacksWanted::one, directory.path());
   const View<const float> before =
-      gpt.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"));
+      transformer.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"));
   const View<const float> after =
       loaded.parameters().tensor(testing::gpt2_parameter("h.0.mlp.c_fc.weight"));
   for (std::int64_t i = 0; i < before.size(); ++i) {
@@ -156,17 +156,17 @@ TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
 }
 
 TEST(QuantisedFiles, FollowTheDocumentedLayout) {
-  Transformer gpt = random_gpt(odd_config(), 3);
+  Transformer transformer = random_gpt(odd_config(), 3);
   // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
   const View<float> matrix =
-      gpt.parameters().tensor(testing::gpt2_parameter("h.1.mlp.c_fc.weight"));
+      transformer.parameters().tensor(testing::gpt2_parameter("h.1.mlp.c_fc.weight"));
   for (std::int64_t i = 0; i < 35; ++i) matrix(0, i) = 0.0F;
   matrix(0, 0) = 3.5F;
   matrix(0, 1) = -3.5F;
   matrix(0, 2) = 0.76F;
   matrix(0, 34) = 14.0F;
   const TemporaryDirectory directory;
-  save_transformer(gpt, directory.path(), {}, WeightFormat::int4);
+  save_transformer(transformer, directory.path(), {}, WeightFormat::int4);
   const auto file = SafetensorsFile::open(directory.path() / weights_file_name);
   EXPECT_EQ(file.find("h.1.mlp.c_fc.weight"), nullptr);
   const TensorEntry* integers = file.find("h.1.mlp.c_fc.weight.int4");
@@ -193,26 +193,27 @@ TEST(QuantisedFiles, HoldNoWeightThatRoundsToInfinity) {
   for (const bool tied : {false, true}) {
     StackSpecification config = odd_config();
     config.tied_unembedding = tied;
-    Transformer gpt = random_gpt(config, 3);
+    Transformer transformer = random_gpt(config, 3);
     const char* const name = tied ? "wte.weight" : "h.1.mlp.c_proj.weight";
-    float& weight = gpt.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
+    float& weight = transformer.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
     const TemporaryDirectory directory;
     weight = 3.4e38F;
     expect_error(
         ErrorCode::unsupported,
-        [&] { save_transformer(gpt, directory / "out", {}, WeightFormat::bf16); },
+        [&] { save_transformer(transformer, directory / "out", {}, WeightFormat::bf16); },
         std::string("'") + name + "'", "3.4e+38", "bf16");
     EXPECT_FALSE(std::filesystem::exists(directory / "out"));
     expect_error(
-        ErrorCode::unsupported, [&] { gpt.parameters().prepare(WeightFormat::bf16); }, "3.4e+38");
+        ErrorCode::unsupported, [&] { transformer.parameters().prepare(WeightFormat::bf16); },
+        "3.4e+38");
     for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4, WeightFormat::f32}) {
       const std::string out(kernels::weight_format_name(format));
-      save_transformer(gpt, directory / out, {}, format);
+      save_transformer(transformer, directory / out, {}, format);
       EXPECT_EQ(load_transformer(StacksWanted::one, directory / out).parameters().prepared_format(),
                 format);
     }
     weight = -3.38e38F;  // below the largest of bf16, 3.39e38
-    save_transformer(gpt, directory / "out", {}, WeightFormat::bf16);
+    save_transformer(transformer, directory / "out", {}, WeightFormat::bf16);
     EXPECT_EQ(load_transformer(StacksWanted::one, directory / "out").parameters().prepared_format(),
               WeightFormat::bf16);
   }

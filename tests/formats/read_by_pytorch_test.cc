@@ -37,8 +37,9 @@ Outcome run(const std::string& command) {
 }
 
 // What `heed predict --json --full --all-positions` writes, as far as the script reads it.
-std::string logits_document(const Transformer& gpt, const std::vector<std::int32_t>& tokens) {
-  const Tensor<float> logits = testing::full_logits(gpt, tokens);
+std::string logits_document(const Transformer& transformer,
+                            const std::vector<std::int32_t>& tokens) {
+  const Tensor<float> logits = testing::full_logits(transformer, tokens);
   Json rows = Json::array();
   for (std::int64_t t = 0; t < logits.shape()[0]; ++t) {
     const auto row = logits.view()[t].span();
@@ -50,9 +51,10 @@ std::string logits_document(const Transformer& gpt, const std::vector<std::int32
 class ReadByPyTorch : public ::testing::Test {
  protected:
   // Writes a model and its logits, and has the script compare them.
-  Outcome compare(const Transformer& gpt) {
-    save_transformer(gpt, directory_.path());
-    write_text_file(directory_ / "logits.json", logits_document(gpt, {5, 17, 3, 3, 0, 36, 11}));
+  Outcome compare(const Transformer& transformer) {
+    save_transformer(transformer, directory_.path());
+    write_text_file(directory_ / "logits.json",
+                    logits_document(transformer, {5, 17, 3, 3, 0, 36, 11}));
     return compare_again();
   }
 
@@ -93,10 +95,10 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
 }
 
 TEST_F(ReadByPyTorch, NoticesADifference) {
-  Transformer gpt = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
-  ASSERT_EQ(compare(gpt).status, 0);
-  gpt.parameters().tensor(testing::gpt2_parameter("h.1.attn.c_proj.weight"))(3, 4) += 0.1F;
-  save_transformer(gpt, directory_.path());
+  Transformer transformer = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
+  ASSERT_EQ(compare(transformer).status, 0);
+  transformer.parameters().tensor(testing::gpt2_parameter("h.1.attn.c_proj.weight"))(3, 4) += 0.1F;
+  save_transformer(transformer, directory_.path());
   EXPECT_EQ(compare_again().status, 1);
 }
 

@@ -79,23 +79,25 @@ TEST(RotaryGolden, NamesAnImpossibleScaling) {
 // A dynamic scaling: the context of a config is that of training.
 TEST(RotaryGolden, DynamicTextsMayBeLonger) {
   const auto directory = golden() / "dynamic";
-  const Transformer gpt = load_transformer(StacksWanted::one, directory);
-  EXPECT_EQ(gpt.specification().context, 64);
-  EXPECT_EQ(gpt.specification().block.attention.rotary.scaling.original_context, 16);
+  const Transformer transformer = load_transformer(StacksWanted::one, directory);
+  EXPECT_EQ(transformer.specification().context, 64);
+  EXPECT_EQ(transformer.specification().block.attention.rotary.scaling.original_context, 16);
   const auto file = SafetensorsFile::open(directory / "golden.safetensors");
   const auto tokens = testing::exact<std::int32_t>(file, "tokens");
   Tensor<float> expected(file.find("logits")->shape);
   read_as_f32(*file.find("logits"), expected);
   const std::int64_t positions = tokens.size();
-  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward(tokens.view().reshape({1, positions}), {.sequences = {1, positions}}, activations);
-  Tensor<float> logits(Shape{positions, gpt.specification().vocabulary_size});
-  gpt.project(activations.final_norm(), logits);
+  const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block);
+  transformer.forward(tokens.view().reshape({1, positions}), {.sequences = {1, positions}},
+                      activations);
+  Tensor<float> logits(Shape{positions, transformer.specification().vocabulary_size});
+  transformer.project(activations.final_norm(), logits);
   EXPECT_LE(relative_error(logits.span(), expected.span()), 1e-5);
   // The config that is written says what was read.
   const testing::TemporaryDirectory saved;
-  save_transformer(gpt, saved.path());
-  EXPECT_EQ(load_transformer(StacksWanted::one, saved.path()).specification(), gpt.specification());
+  save_transformer(transformer, saved.path());
+  EXPECT_EQ(load_transformer(StacksWanted::one, saved.path()).specification(),
+            transformer.specification());
   EXPECT_EQ(read_config_document(saved / config_file_name)["max_position_embeddings"], 16);
 }
 

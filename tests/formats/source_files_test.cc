@@ -111,17 +111,18 @@ TEST(SourceFiles, ChangeWhatTrainingChanges) {
        {std::pair("gpt2", "attn_pdrop"), std::pair("qwen3", "attention_dropout")}) {
     const TemporaryDirectory from, to;
     publish(golden / family, from.path());
-    Transformer gpt = load_transformer(StacksWanted::one, from.path());
-    const float rest = gpt.specification().residual_dropout;
-    gpt.set_dropout(gpt.specification().embedding_dropout, 0.375F, rest);
-    save_transformer(gpt, to.path(), read_source_files(from.path()));
+    Transformer transformer = load_transformer(StacksWanted::one, from.path());
+    const float rest = transformer.specification().residual_dropout;
+    transformer.set_dropout(transformer.specification().embedding_dropout, 0.375F, rest);
+    save_transformer(transformer, to.path(), read_source_files(from.path()));
     OrderedJson before = read_ordered_config(from / config_file_name);
     before[key] = 0.375;
     for (const char* const dtype : {"torch_dtype", "dtype"}) {
       if (before.contains(dtype)) before[dtype] = "float32";
     }
     EXPECT_EQ(Json(read_ordered_config(to / config_file_name)), Json(before));
-    EXPECT_EQ(load_transformer(StacksWanted::one, to.path()).specification(), gpt.specification());
+    EXPECT_EQ(load_transformer(StacksWanted::one, to.path()).specification(),
+              transformer.specification());
   }
 }
 
@@ -129,9 +130,10 @@ TEST(SourceFiles, ChangeWhatTrainingChanges) {
 TEST(SourceFiles, DoNotMakeAnotherModelOfIt) {
   const auto golden = std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden/families";
   const TemporaryDirectory to;
-  const Transformer gpt = load_transformer(StacksWanted::one, golden / "neox");
-  save_transformer(gpt, to.path(), read_source_files(golden / "llama_biased"));
-  EXPECT_EQ(load_transformer(StacksWanted::one, to.path()).specification(), gpt.specification());
+  const Transformer transformer = load_transformer(StacksWanted::one, golden / "neox");
+  save_transformer(transformer, to.path(), read_source_files(golden / "llama_biased"));
+  EXPECT_EQ(load_transformer(StacksWanted::one, to.path()).specification(),
+            transformer.specification());
 }
 
 TEST(SourceFiles, OfAnotherModelAreRemoved) {

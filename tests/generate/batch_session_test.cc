@@ -25,10 +25,10 @@ struct Alone {
   std::vector<std::vector<float>> logits;
 };
 
-Alone decode_alone(const Transformer& gpt, const std::vector<std::int32_t>& prompt, int count,
-                   CacheType type) {
+Alone decode_alone(const Transformer& transformer, const std::vector<std::int32_t>& prompt,
+                   int count, CacheType type) {
   Alone alone;
-  Session session(gpt, gpt.specification().context, type);
+  Session session(transformer, transformer.specification().context, type);
   auto logits = session.feed(prompt);
   for (int i = 0; i < count; ++i) {
     alone.logits.emplace_back(logits.begin(), logits.end());
@@ -40,10 +40,11 @@ Alone decode_alone(const Transformer& gpt, const std::vector<std::int32_t>& prom
 
 // Sequences of different lengths that begin and end at different times give, to the bit, what each
 // gives alone.
-void expect_same_as_alone(const Transformer& gpt, int sequences, CacheType type = CacheType::f32) {
+void expect_same_as_alone(const Transformer& transformer, int sequences,
+                          CacheType type = CacheType::f32) {
   constexpr int count = 8;
-  const std::int64_t vocabulary = gpt.specification().vocabulary_size;
-  BatchSession batch(gpt, gpt.specification().context, type);
+  const std::int64_t vocabulary = transformer.specification().vocabulary_size;
+  BatchSession batch(transformer, transformer.specification().context, type);
   struct Running {
     Alone expected;
     std::int64_t number;
@@ -55,7 +56,8 @@ void expect_same_as_alone(const Transformer& gpt, int sequences, CacheType type 
     for (int k = 0; k < 2 && begun < sequences; ++k, ++begun) {  // two join at every step
       const auto prompt =
           random_tokens(1 + begun % 7, vocabulary, static_cast<std::uint64_t>(begun));
-      Running next{.expected = decode_alone(gpt, prompt, count, type), .number = 0, .tokens = {}};
+      Running next{
+          .expected = decode_alone(transformer, prompt, count, type), .number = 0, .tokens = {}};
       std::vector<float> logits(static_cast<std::size_t>(vocabulary));
       next.number = batch.begin(prompt, logits);
       ASSERT_EQ(logits, next.expected.logits[0]);
@@ -82,33 +84,33 @@ void expect_same_as_alone(const Transformer& gpt, int sequences, CacheType type 
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAlone) {
-  Transformer gpt = random_gpt(small_config());
-  for (int sequences : {1, 2, 5, 20}) expect_same_as_alone(gpt, sequences);
+  Transformer transformer = random_gpt(small_config());
+  for (int sequences : {1, 2, 5, 20}) expect_same_as_alone(transformer, sequences);
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithPreparedWeights) {
   for (const auto format :
        {kernels::WeightFormat::bf16, kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-    Transformer gpt = random_gpt(small_config());
-    gpt.parameters().prepare(format);
-    expect_same_as_alone(gpt, 9);
+    Transformer transformer = random_gpt(small_config());
+    transformer.parameters().prepare(format);
+    expect_same_as_alone(transformer, 9);
   }
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithQuantisedCaches) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
-    expect_same_as_alone(gpt, 9, type);
+    expect_same_as_alone(transformer, 9, type);
   }
 }
 
 TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   expect_error(
-      ErrorCode::invalid_argument, [&] { BatchSession(gpt, 0); }, "must be 1 to");
-  BatchSession batch(gpt, 4);
-  std::vector<float> logits(static_cast<std::size_t>(gpt.specification().vocabulary_size));
-  const auto prompt = random_tokens(3, gpt.specification().vocabulary_size, 1);
+      ErrorCode::invalid_argument, [&] { BatchSession(transformer, 0); }, "must be 1 to");
+  BatchSession batch(transformer, 4);
+  std::vector<float> logits(static_cast<std::size_t>(transformer.specification().vocabulary_size));
+  const auto prompt = random_tokens(3, transformer.specification().vocabulary_size, 1);
   expect_error(
       ErrorCode::invalid_argument, [&] { batch.begin({}, logits); }, "1 to 4 tokens, not 0");
   const std::int64_t sequence = batch.begin(prompt, logits);
@@ -167,15 +169,15 @@ class Watcher final : public Probe {
 };
 
 TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
-  const Transformer gpt = random_gpt(small_config());
-  BatchSession batch(gpt, 16);
+  const Transformer transformer = random_gpt(small_config());
+  BatchSession batch(transformer, 16);
   std::vector<float> logits(61);
   std::vector<BatchSession::Step> steps;
   std::vector<float> alone;
   Watcher stream(PointKind::residual_post);
   for (const std::int64_t length : {3, 7}) {
     const auto prompt = random_tokens(length, 61, 5);
-    Session session(gpt, 16);
+    Session session(transformer, 16);
     Watcher expected(PointKind::pattern), actual(PointKind::pattern);
     session.feed(prompt, &expected);
     steps.push_back({batch.begin(prompt, logits, 0, &actual), 9});
@@ -190,8 +192,8 @@ TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
 }
 
 TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
-  const Transformer gpt = random_gpt(small_config());
-  BatchSession batch(gpt, 16);
+  const Transformer transformer = random_gpt(small_config());
+  BatchSession batch(transformer, 16);
   std::vector<float> logits(61);
   const std::int64_t sequence = batch.begin(random_tokens(3, 61, 1), logits);
   const std::vector<BatchSession::Step> steps{{sequence, 9}};
@@ -208,8 +210,8 @@ TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
 }
 
 TEST(BatchSession, ASequenceTakesTheMemoryThatItIsGoingToNeed) {
-  const Transformer gpt = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
-  BatchSession batch(gpt, 256);
+  const Transformer transformer = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
+  BatchSession batch(transformer, 256);
   const std::vector<std::int32_t> prompt = random_tokens(60, 61, 3);
   std::vector<float> logits(61);
   const std::int64_t small = batch.begin(prompt, logits, 64);

@@ -35,14 +35,14 @@ Transformer reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_
   const auto size = static_cast<std::int64_t>(successor.size());
   StackSpecification config = make_gpt_config(1, 1, size, context, size);
   config.tied_unembedding = false;
-  Transformer gpt({.stacks = {config}});
+  Transformer transformer({.stacks = {config}});
   for (std::int64_t token = 0; token < size; ++token) {
-    gpt.parameters().tensor(testing::gpt2_parameter("wte.weight"))(token, token) = 1.0F;
-    gpt.parameters().tensor(testing::gpt2_parameter("lm_head.weight"))(
+    transformer.parameters().tensor(testing::gpt2_parameter("wte.weight"))(token, token) = 1.0F;
+    transformer.parameters().tensor(testing::gpt2_parameter("lm_head.weight"))(
         successor[static_cast<std::size_t>(token)], token) = 1.0F;
-    gpt.parameters().tensor(testing::gpt2_parameter("ln_f.weight"))(token) = 1.0F;
+    transformer.parameters().tensor(testing::gpt2_parameter("ln_f.weight"))(token) = 1.0F;
   }
-  return gpt;
+  return transformer;
 }
 
 // Recites the bytes of `text` in a circle; every byte of it is another.
@@ -64,12 +64,12 @@ GenerateOptions greedy(std::int64_t max_new_tokens) {
 }
 
 TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto prompt = random_tokens(4, 61, 1);
-  const GenerationResult result = generate(gpt, nullptr, prompt, greedy(20));
+  const GenerationResult result = generate(transformer, nullptr, prompt, greedy(20));
   auto tokens = prompt;
   while (tokens.size() < 24) {
-    const Tensor<float> logits = full_logits(gpt, tokens);
+    const Tensor<float> logits = full_logits(transformer, tokens);
     const auto last = logits.view()[static_cast<std::int64_t>(tokens.size()) - 1].span();
     tokens.push_back(static_cast<std::int32_t>(std::ranges::max_element(last) - last.begin()));
   }
@@ -81,9 +81,9 @@ TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
 }
 
 TEST(Generate, IsAFunctionOfItsSeed) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto with_seed = [&](std::uint64_t seed) {
-    return generate(gpt, nullptr, std::vector<std::int32_t>{1},
+    return generate(transformer, nullptr, std::vector<std::int32_t>{1},
                     {.max_new_tokens = 20, .sampling = {.temperature = 2.0, .seed = seed}})
         .tokens;
   };
@@ -92,22 +92,22 @@ TEST(Generate, IsAFunctionOfItsSeed) {
 }
 
 TEST(Generate, StartsAnewInASessionThatHasReadBefore) {
-  const Transformer gpt = random_gpt(small_config());
-  Session session(gpt);
+  const Transformer transformer = random_gpt(small_config());
+  Session session(transformer);
   const auto prompt = random_tokens(5, 61, 2);
   const auto first = generate(session, nullptr, prompt, greedy(10));
   EXPECT_EQ(generate(session, nullptr, prompt, greedy(10)).tokens, first.tokens);
-  EXPECT_EQ(generate(gpt, nullptr, prompt, greedy(10)).tokens, first.tokens);
+  EXPECT_EQ(generate(transformer, nullptr, prompt, greedy(10)).tokens, first.tokens);
 }
 
 TEST(Generate, StreamsWholeCharacters) {
   const auto tokenizer = byte_tokenizer();
   const std::string text = "aé😀";
-  const Transformer gpt = reciting_gpt(text, 257);
+  const Transformer transformer = reciting_gpt(text, 257);
   std::vector<std::string> pieces;
   std::vector<std::int32_t> tokens;
   const auto result =
-      generate(gpt, &tokenizer, ids("a"), greedy(9), [&](const GenerationEvent& event) {
+      generate(transformer, &tokenizer, ids("a"), greedy(9), [&](const GenerationEvent& event) {
         if (event.token) {
           tokens.push_back(*event.token);
           EXPECT_EQ(event.logits.size(), 257U);
@@ -121,18 +121,18 @@ TEST(Generate, StreamsWholeCharacters) {
 
 TEST(Generate, ReleasesAnUnfinishedCharacterAtTheEnd) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer gpt = reciting_gpt("aé", 257);
-  EXPECT_EQ(generate(gpt, &tokenizer, ids("a"), greedy(1)).text, "\uFFFD");
+  const Transformer transformer = reciting_gpt("aé", 257);
+  EXPECT_EQ(generate(transformer, &tokenizer, ids("a"), greedy(1)).text, "\uFFFD");
 }
 
 TEST(Generate, StopsAtAStopStringThatSpansTokens) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer gpt = reciting_gpt("abcdefgh", 257);
+  const Transformer transformer = reciting_gpt("abcdefgh", 257);
   GenerateOptions options = greedy(30);
   options.stop_strings = {"fgh", "efx"};
   std::string streamed;
   const auto result =
-      generate(gpt, &tokenizer, ids("a"), options, [&](const GenerationEvent& event) {
+      generate(transformer, &tokenizer, ids("a"), options, [&](const GenerationEvent& event) {
         streamed += event.text;
         EXPECT_EQ(streamed.find('f'), std::string::npos);
       });
@@ -144,11 +144,11 @@ TEST(Generate, StopsAtAStopStringThatSpansTokens) {
 
 TEST(Generate, ReleasesTheBeginningOfAStopStringWhenTheLengthIsReached) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer gpt = reciting_gpt("abcdefgh", 257);
+  const Transformer transformer = reciting_gpt("abcdefgh", 257);
   GenerateOptions options = greedy(4);
   options.stop_strings = {"defx"};
   std::vector<std::optional<std::int32_t>> tokens;
-  const auto result = generate(gpt, &tokenizer, ids("a"), options,
+  const auto result = generate(transformer, &tokenizer, ids("a"), options,
                                [&](const auto& event) { tokens.push_back(event.token); });
   EXPECT_EQ(result.text, "bcde");
   EXPECT_EQ(tokens.size(), 5U);
@@ -159,14 +159,14 @@ TEST(Generate, EndsWithTheText) {
   const auto tokenizer = byte_tokenizer();
   std::vector<std::int32_t> successor(257, 256);
   successor['a'] = 'b';
-  const Transformer gpt = reciting_gpt(successor, 64);
-  auto result = generate(gpt, &tokenizer, ids("a"), greedy(10));
+  const Transformer transformer = reciting_gpt(successor, 64);
+  auto result = generate(transformer, &tokenizer, ids("a"), greedy(10));
   EXPECT_EQ(result.finish_reason, FinishReason::stop_token);
   EXPECT_EQ(result.text, "b");
   EXPECT_EQ(result.tokens, (std::vector<std::int32_t>{'b', 256}));
   GenerateOptions options = greedy(10);
   options.ignore_end_of_text = true;
-  result = generate(gpt, &tokenizer, ids("a"), options);
+  result = generate(transformer, &tokenizer, ids("a"), options);
   EXPECT_EQ(result.finish_reason, FinishReason::length);
   EXPECT_THAT(result.tokens, ::testing::Not(::testing::Contains(256)));
 }
@@ -182,37 +182,37 @@ TEST(Generate, EndsWithTheModelsOwnEndOfText) {
 
 TEST(Generate, SamplesOnlyTokensOfTheTokenizer) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer gpt = reciting_gpt(std::vector<std::int32_t>(300, 299), 16);
-  for (const std::int32_t token : generate(gpt, &tokenizer, ids("a"), greedy(10)).tokens) {
+  const Transformer transformer = reciting_gpt(std::vector<std::int32_t>(300, 299), 16);
+  for (const std::int32_t token : generate(transformer, &tokenizer, ids("a"), greedy(10)).tokens) {
     EXPECT_LT(token, 257);
   }
 }
 
 TEST(Generate, EndsWhenTheContextIsFull) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto prompt = random_tokens(20, 61, 3);
-  const auto result = generate(gpt, nullptr, prompt, greedy(100));
+  const auto result = generate(transformer, nullptr, prompt, greedy(100));
   EXPECT_EQ(result.finish_reason, FinishReason::context_full);
   EXPECT_EQ(result.tokens.size(), 5U);  // the last is drawn from the last position and not read
   expect_error(
       ErrorCode::invalid_argument,
-      [&] { generate(gpt, nullptr, random_tokens(25, 61, 3), greedy(1)); },
+      [&] { generate(transformer, nullptr, random_tokens(25, 61, 3), greedy(1)); },
       "25 tokens after 0 in the cache");
 }
 
 TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   auto tokens = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(60);
   options.overflow = ContextOverflow::shift_window;
-  const auto result = generate(gpt, nullptr, tokens, options);
+  const auto result = generate(transformer, nullptr, tokens, options);
   EXPECT_EQ(result.finish_reason, FinishReason::length);
   ASSERT_EQ(result.tokens.size(), 60U);
   // The same by hand: a window that keeps its last half when it is full.
   std::vector<std::int32_t> window = tokens;
   std::int64_t shifts = 0;
   for (const std::int32_t drawn : result.tokens) {
-    const Tensor<float> logits = full_logits(gpt, window);
+    const Tensor<float> logits = full_logits(transformer, window);
     const auto last = logits.view()[static_cast<std::int64_t>(window.size()) - 1].span();
     EXPECT_EQ(drawn, std::ranges::max_element(last) - last.begin());
     if (window.size() == 24) {
@@ -225,16 +225,16 @@ TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
 }
 
 TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto prompt = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(30);
   options.overflow = ContextOverflow::shift_window;
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
     options.cache_type = type;
-    const auto result = generate(gpt, nullptr, prompt, options);
+    const auto result = generate(transformer, nullptr, prompt, options);
     EXPECT_GT(result.shifts, 0);
     // The same by hand.
-    Session session(gpt, 24, type);
+    Session session(transformer, 24, type);
     auto history = prompt;
     auto logits = session.feed(prompt);
     for (const std::int32_t drawn : result.tokens) {
@@ -248,40 +248,42 @@ TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
 }
 
 TEST(Generate, ReadsTheEndOfAPromptTooLongForAShiftingWindow) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto prompt = random_tokens(40, 61, 4);
   GenerateOptions options = greedy(1);
   options.overflow = ContextOverflow::shift_window;
-  const auto result = generate(gpt, nullptr, prompt, options);
+  const auto result = generate(transformer, nullptr, prompt, options);
   EXPECT_EQ(result.timings.prompt_tokens, 24);
-  EXPECT_EQ(result.tokens, generate(gpt, nullptr, std::span(prompt).last(24), options).tokens);
+  EXPECT_EQ(result.tokens,
+            generate(transformer, nullptr, std::span(prompt).last(24), options).tokens);
 }
 
 TEST(Generate, StopsOnRequest) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   std::atomic<bool> stop = false;
   GenerateOptions options = greedy(20);
   options.stop = &stop;
-  const auto result = generate(gpt, nullptr, random_tokens(2, 61, 5), options,
+  const auto result = generate(transformer, nullptr, random_tokens(2, 61, 5), options,
                                [&](const GenerationEvent&) { stop = true; });
   EXPECT_EQ(result.finish_reason, FinishReason::interrupted);
   EXPECT_EQ(result.tokens.size(), 1U);
 }
 
 TEST(Generate, RefusesInvalidOptions) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const std::vector<std::int32_t> prompt{1};
   const auto refuse = [&](std::span<const std::int32_t> tokens, const GenerateOptions& options,
                           const char* part) {
     expect_error(
-        ErrorCode::invalid_argument, [&] { generate(gpt, nullptr, tokens, options); }, part);
+        ErrorCode::invalid_argument, [&] { generate(transformer, nullptr, tokens, options); },
+        part);
   };
   refuse({}, greedy(1), "at least one token");
   refuse(std::vector<std::int32_t>{61}, greedy(1), "token id 61 at position 0");
   refuse(prompt, greedy(-1), "0 or more, not -1");
   refuse(prompt, {.stop_strings = {"x"}}, "stop strings need a tokenizer");
   refuse(prompt, {.sampling = {.top_p = 2.0}}, "top_p");
-  EXPECT_TRUE(generate(gpt, nullptr, prompt, greedy(0)).tokens.empty());
+  EXPECT_TRUE(generate(transformer, nullptr, prompt, greedy(0)).tokens.empty());
 }
 
 }  // namespace

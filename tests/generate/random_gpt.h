@@ -14,10 +14,10 @@ namespace heed::testing {
 inline StackSpecification small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
 
 inline Transformer random_gpt(const StackSpecification& config, std::uint64_t seed = 7) {
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(seed);
-  for (float& value : gpt.parameters().all()) value *= 4.0F;
-  return gpt;
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(seed);
+  for (float& value : transformer.parameters().all()) value *= 4.0F;
+  return transformer;
 }
 
 inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t vocabulary_size,
@@ -32,13 +32,14 @@ inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t 
 }
 
 // Logits (T, V) of a whole sequence, without a cache.
-inline Tensor<float> full_logits(const Transformer& gpt, std::span<const std::int32_t> tokens) {
+inline Tensor<float> full_logits(const Transformer& transformer,
+                                 std::span<const std::int32_t> tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  const StackActivations activations(gpt.specification(), 1, count, Keep::one_block);
-  gpt.forward(View<const std::int32_t>(tokens.data(), {1, count}), {.sequences = {1, count}},
-              activations);
-  Tensor<float> logits(Shape{count, gpt.specification().vocabulary_size});
-  gpt.project(activations.final_norm(), logits);
+  const StackActivations activations(transformer.specification(), 1, count, Keep::one_block);
+  transformer.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+                      {.sequences = {1, count}}, activations);
+  Tensor<float> logits(Shape{count, transformer.specification().vocabulary_size});
+  transformer.project(activations.final_norm(), logits);
   return logits;
 }
 

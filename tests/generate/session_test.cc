@@ -26,10 +26,10 @@ std::span<const float> row(const Tensor<float>& logits, std::int64_t position) {
 }
 
 TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(24, 61, 1);
-  const Tensor<float> expected = full_logits(gpt, tokens);
-  Session session(gpt);
+  const Tensor<float> expected = full_logits(transformer, tokens);
+  Session session(transformer);
   double worst = 0;
   for (std::int64_t t = 0; t < 24; ++t) {
     const auto logits = session.feed(std::span(tokens).subspan(static_cast<std::size_t>(t), 1));
@@ -41,11 +41,11 @@ TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
 }
 
 TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(20, 61, 2);
-  const Tensor<float> expected = full_logits(gpt, tokens);
+  const Tensor<float> expected = full_logits(transformer, tokens);
   for (const std::size_t piece : {1U, 2U, 3U, 7U, 19U, 20U}) {
-    Session session(gpt);
+    Session session(transformer);
     std::span<const float> logits;
     for (std::size_t begin = 0; begin < tokens.size(); begin += piece) {
       logits =
@@ -57,10 +57,10 @@ TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
 }
 
 TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(12, 61, 3);
-  const Tensor<float> expected = full_logits(gpt, tokens);
-  Session session(gpt);
+  const Tensor<float> expected = full_logits(transformer, tokens);
+  Session session(transformer);
   session.feed(std::span(tokens).first(5));
   const Tensor<float> logits = session.feed_for_all_positions(std::span(tokens).subspan(5));
   ASSERT_EQ(logits.shape(), (Shape{7, 61}));
@@ -70,10 +70,10 @@ TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
 }
 
 TEST(Session, GoesOnFromWhereItWasCut) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(10, 61, 5);
-  Session session(gpt);
+  Session session(transformer);
   session.feed(tokens);
   session.truncate(4);
   EXPECT_EQ(session.length(), 4);
@@ -81,9 +81,10 @@ TEST(Session, GoesOnFromWhereItWasCut) {
   auto mixed = std::vector(tokens.begin(), tokens.begin() + 4);
   mixed.insert(mixed.end(), other.begin(), other.end());
   const auto logits = session.feed(other);
-  EXPECT_LE(relative_error(logits, row(full_logits(gpt, mixed), 13)), tolerance);
+  EXPECT_LE(relative_error(logits, row(full_logits(transformer, mixed), 13)), tolerance);
   session.reset();
-  EXPECT_LE(relative_error(session.feed(other), row(full_logits(gpt, other), 9)), tolerance);
+  EXPECT_LE(relative_error(session.feed(other), row(full_logits(transformer, other), 9)),
+            tolerance);
 }
 
 // Error bounds of quantised caches: a key or value has an error of at most half a step, 2⁻⁹ of
@@ -95,13 +96,13 @@ constexpr struct {
 } quantised_caches[] = {{CacheType::bf16, 0x1p-6}, {CacheType::int8, 1.0 / 32}};
 
 TEST(Session, QuantisedCachesChangeLittle) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(24, 61, 1);
-  const Tensor<float> expected = full_logits(gpt, tokens);
+  const Tensor<float> expected = full_logits(transformer, tokens);
   for (const auto& [type, tolerance_of_type] : quantised_caches) {
     SCOPED_TRACE(kernels::cache_type_name(type));
     for (const std::size_t piece : {1U, 2U, 7U, 24U}) {
-      Session session(gpt, 24, type);
+      Session session(transformer, 24, type);
       std::span<const float> logits;
       for (std::size_t begin = 0; begin < tokens.size(); begin += piece) {
         logits =
@@ -115,11 +116,11 @@ TEST(Session, QuantisedCachesChangeLittle) {
 }
 
 TEST(Session, QuantisedCachesContinueAfterTruncation) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(9, 61, 5);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
-    Session cut(gpt, 24, type), fresh(gpt, 24, type);
+    Session cut(transformer, 24, type), fresh(transformer, 24, type);
     cut.feed(tokens);
     cut.truncate(4);
     fresh.feed(std::span(tokens).first(4));
@@ -159,9 +160,9 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
 }
 
 TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(20, 61, 6);
-  Session session(gpt);
+  Session session(transformer);
   session.feed(tokens);
   const auto refuse = [&](std::vector<std::int32_t> bad, const char* part) {
     expect_error(
@@ -177,9 +178,9 @@ TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
   expect_error(
       ErrorCode::invalid_argument, [&] { session.truncate(21); }, "cannot be truncated to 21");
   expect_error(
-      ErrorCode::invalid_argument, [&] { Session(gpt, 25); }, "1 to 24");
+      ErrorCode::invalid_argument, [&] { Session(transformer, 25); }, "1 to 24");
   expect_error(
-      ErrorCode::invalid_argument, [&] { Session(gpt, 0); }, "1 to 24");
+      ErrorCode::invalid_argument, [&] { Session(transformer, 0); }, "1 to 24");
   session.feed(random_tokens(4, 61, 7));
   EXPECT_EQ(session.room(), 0);
 }
@@ -214,10 +215,10 @@ class PatternProbe : public Probe {
 };
 
 TEST(Session, ShowsThePatternOverAQuantisedCache) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
-    Session session(gpt, 24, type), unseen(gpt, 24, type);
+    Session session(transformer, 24, type), unseen(transformer, 24, type);
     PatternProbe probe;
     session.feed(std::span(tokens).first(5));
     unseen.feed(std::span(tokens).first(5));
@@ -229,10 +230,10 @@ TEST(Session, ShowsThePatternOverAQuantisedCache) {
 }
 
 TEST(Session, ShowsAPassToItsProbeOnly) {
-  const Transformer gpt = random_gpt(small_config());
+  const Transformer transformer = random_gpt(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   CountingProbe probe;
-  Session session(gpt);
+  Session session(transformer);
   session.feed(std::span(tokens).first(5));
   session.feed(std::span(tokens).last(1), &probe);
   EXPECT_EQ(probe.observed, static_cast<int>(all_points(3).size()));

@@ -98,16 +98,16 @@ inline std::vector<ToyFamily> toy_families(std::int64_t context) {
 // Random gains and biases too: after initialize() these are one and zero. The weights are large
 // enough that attention is not even.
 inline Transformer toy_gpt(const StackSpecification& stack) {
-  Transformer gpt = random_gpt(stack);
+  Transformer transformer = random_gpt(stack);
   RandomStream random(11, 0);
-  for (const auto& [id, shape] : gpt.parameters().list()) {
+  for (const auto& [id, shape] : transformer.parameters().list()) {
     if (shape.rank() != 1) continue;
-    for (float& value : gpt.parameters().tensor(id).span()) {
+    for (float& value : transformer.parameters().tensor(id).span()) {
       value = static_cast<float>(id.part == Part::weight ? 1 + 0.3 * random.normal()
                                                          : 0.3 * random.normal());
     }
   }
-  return gpt;
+  return transformer;
 }
 
 }  // namespace heed::testing

@@ -55,20 +55,21 @@ ElementEditor::Change scaled_by(float factor) {
 }
 
 // Logits (B·T, V) of tokens (B, T).
-Tensor<float> logits_of(const Transformer& gpt, View<const std::int32_t> tokens, Editor* editor,
-                        Probe* probe = nullptr) {
+Tensor<float> logits_of(const Transformer& transformer, View<const std::int32_t> tokens,
+                        Editor* editor, Probe* probe = nullptr) {
   const std::int64_t batch = tokens.extent(0);
   const std::int64_t positions = tokens.extent(1);
-  const StackActivations activations(gpt.specification(), batch, positions, Keep::one_block);
-  gpt.forward(tokens, {.sequences = {batch, positions}, .probe = probe, .editor = editor},
-              activations);
-  Tensor<float> logits(Shape{batch * positions, gpt.specification().vocabulary_size});
-  gpt.project(activations.final_norm(), logits);
+  const StackActivations activations(transformer.specification(), batch, positions,
+                                     Keep::one_block);
+  transformer.forward(tokens, {.sequences = {batch, positions}, .probe = probe, .editor = editor},
+                      activations);
+  Tensor<float> logits(Shape{batch * positions, transformer.specification().vocabulary_size});
+  transformer.project(activations.final_norm(), logits);
   return logits;
 }
 
 struct Example {
-  Transformer gpt = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_gpt(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(2 * 9, 61, 3);
 
   View<const std::int32_t> view() const { return {tokens.data(), {2, 9}}; }
@@ -79,8 +80,8 @@ TEST(Editor, ThatEditsNothingChangesNoBit) {
   ElementEditor editor({}, scaled_by(0));
   RecordingProbe plain;
   RecordingProbe edited;
-  const auto before = logits_of(example.gpt, example.view(), nullptr, &plain);
-  const auto after = logits_of(example.gpt, example.view(), &editor, &edited);
+  const auto before = logits_of(example.transformer, example.view(), nullptr, &plain);
+  const auto after = logits_of(example.transformer, example.view(), &editor, &edited);
   EXPECT_TRUE(std::ranges::equal(before.span(), after.span()));
   EXPECT_EQ(plain.order, edited.order);
   EXPECT_EQ(plain.records, edited.records);
@@ -93,8 +94,8 @@ TEST(Editor, ThatPutsBackWhatItSawEverywhereChangesRoundingOnly) {
   std::vector<Point> points = all_points(3);
   std::erase(points, Point{PointKind::logits});
   ElementEditor editor(points, scaled_by(1));
-  const auto before = logits_of(example.gpt, example.view(), nullptr);
-  const auto after = logits_of(example.gpt, example.view(), &editor);
+  const auto before = logits_of(example.transformer, example.view(), nullptr);
+  const auto after = logits_of(example.transformer, example.view(), &editor);
   EXPECT_LT(testing::relative_error(after.span(), before.span()), 1e-5);
 }
 
@@ -108,12 +109,12 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
     read_as_f32(*file.find(name), values);
     return values;
   };
-  Transformer gpt({.stacks = {gpt_config_from_json(
-                       parse_json(model.metadata().at("config"), "golden"), "golden")}});
-  for (const Parameter& parameter : gpt.parameters().list()) {
+  Transformer transformer({.stacks = {gpt_config_from_json(
+                               parse_json(model.metadata().at("config"), "golden"), "golden")}});
+  for (const Parameter& parameter : transformer.parameters().list()) {
     const std::string name = testing::gpt2_name(parameter.id);
     const TensorEntry& from = *model.find("parameter." + name);
-    const View<float> to = gpt.parameters().tensor(parameter.id);
+    const View<float> to = transformer.parameters().tensor(parameter.id);
     from.shape == to.shape() && !name.ends_with("c_proj.weight") &&
             !name.ends_with("c_attn.weight") && !name.ends_with("c_fc.weight")
         ? read_as_f32(from, to)
@@ -123,12 +124,12 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
   const View<const std::int32_t> tokens(reinterpret_cast<const std::int32_t*>(stored.bytes.data()),
                                         stored.shape);
   int compared = 0;
-  for (const Point& point : all_points(gpt.specification().layers)) {
+  for (const Point& point : all_points(transformer.specification().layers)) {
     for (const auto& [kind, factor] : {std::pair{".scale", 0.7F}, std::pair{".zero", 0.0F}}) {
       const std::string name = point_name(point) + kind;
       if (golden.find(name) == nullptr) continue;
       ElementEditor editor({point}, scaled_by(factor));
-      const auto logits = logits_of(gpt, tokens, &editor);
+      const auto logits = logits_of(transformer, tokens, &editor);
       EXPECT_LT(testing::relative_error(logits.span(), floats(golden, name).span()), 1e-5) << name;
       ++compared;
     }
@@ -146,8 +147,8 @@ TEST(Editor, ShowsProbesWhatItMade) {
     RecordingProbe plain;
     RecordingProbe edited;
     ElementEditor editor({point}, scaled_by(0.5F));
-    logits_of(example.gpt, example.view(), nullptr, &plain);
-    logits_of(example.gpt, example.view(), &editor, &edited);
+    logits_of(example.transformer, example.view(), nullptr, &plain);
+    logits_of(example.transformer, example.view(), &editor, &edited);
     auto expected = plain.records.at(point_name(point)).values;
     for (float& value : expected) value *= 0.5F;
     EXPECT_LT(testing::relative_error(edited.records.at(point_name(point)).values, expected), 1e-6)
@@ -169,20 +170,21 @@ float halved_from_5(const EditedPoint&, std::int64_t position, float value) {
 TEST(Editor, ChangesCachedDecodingAsOnePass) {
   const Example example;
   ElementEditor editor(points_of_each_kind(), halved_from_5);
-  const auto whole = logits_of(example.gpt, example.view(), &editor);
-  KeyValueCache cache(example.gpt.specification(), 2, 9);
+  const auto whole = logits_of(example.transformer, example.view(), &editor);
+  KeyValueCache cache(example.transformer.specification(), 2, 9);
   for (const auto& [begin, end] : {std::pair{0, 4}, {4, 6}, {6, 7}, {7, 8}, {8, 9}}) {
     const std::int64_t count = end - begin;
     std::vector<std::int32_t> tokens;
     for (int b = 0; b < 2; ++b) {
       for (int t = begin; t < end; ++t) tokens.push_back(example.view()(b, t));
     }
-    const StackActivations activations(example.gpt.specification(), 2, count, Keep::one_block);
-    example.gpt.forward(View<const std::int32_t>(tokens.data(), {2, count}),
-                        {.sequences = Sequences::next_of(cache, count), .editor = &editor},
-                        activations);
+    const StackActivations activations(example.transformer.specification(), 2, count,
+                                       Keep::one_block);
+    example.transformer.forward(View<const std::int32_t>(tokens.data(), {2, count}),
+                                {.sequences = Sequences::next_of(cache, count), .editor = &editor},
+                                activations);
     Tensor<float> logits(Shape{2 * count, 61});
-    example.gpt.project(activations.final_norm(), logits);
+    example.transformer.project(activations.final_norm(), logits);
     for (int b = 0; b < 2; ++b) {
       EXPECT_LT(testing::relative_error(logits.span().subspan(b * count * 61, count * 61),
                                         whole.span().subspan((b * 9 + begin) * 61, count * 61)),
@@ -195,16 +197,16 @@ TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   const Example example;
   ElementEditor editor(points_of_each_kind(), halved_from_5);
   // Sequences that have read 7 and 4 tokens go on with one more.
-  const auto config = example.gpt.specification();
+  const auto config = example.transformer.specification();
   KeyValueCache longer(config, 1, 9);
   KeyValueCache shorter(config, 1, 9);
   const auto read = [&](KeyValueCache& cache, std::int64_t b, std::int64_t count) {
     const StackActivations activations(config, 1, count, Keep::one_block);
-    example.gpt.forward(View<const std::int32_t>(&example.view()(b, cache.length()), {1, count}),
-                        {.sequences = Sequences::next_of(cache, count), .editor = &editor},
-                        activations);
+    example.transformer.forward(
+        View<const std::int32_t>(&example.view()(b, cache.length()), {1, count}),
+        {.sequences = Sequences::next_of(cache, count), .editor = &editor}, activations);
     Tensor<float> logits(Shape{count, 61});
-    example.gpt.project(activations.final_norm(), logits);
+    example.transformer.project(activations.final_norm(), logits);
     return logits;
   };
   read(longer, 0, 7);
@@ -212,10 +214,11 @@ TEST(Editor, ChangesABatchOfDifferentLengthsAsEachAlone) {
   const std::int32_t next[] = {example.view()(0, 7), example.view()(1, 5)};
   KeyValueCache* const caches[] = {&longer, &shorter};
   const StackActivations activations(config, 2, 1, Keep::one_block);
-  example.gpt.forward(View<const std::int32_t>(next, {2, 1}),
-                      {.sequences = Sequences::next_of(caches), .editor = &editor}, activations);
+  example.transformer.forward(View<const std::int32_t>(next, {2, 1}),
+                              {.sequences = Sequences::next_of(caches), .editor = &editor},
+                              activations);
   Tensor<float> together(Shape{2, 61});
-  example.gpt.project(activations.final_norm(), together);
+  example.transformer.project(activations.final_norm(), together);
   longer.truncate(7);
   shorter.truncate(5);
   const auto alone_0 = read(longer, 0, 1);

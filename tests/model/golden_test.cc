@@ -39,7 +39,7 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
  protected:
   AgainstPyTorch()
       : golden_(GetParam().model),
-        gpt_(golden_.gpt()),
+        gpt_(golden_.transformer()),
         tokens_(golden_.exact<std::int32_t>("tokens")),
         targets_(golden_.exact<std::int32_t>("targets")),
         buffers_(gpt_.specification(), tokens_.shape()[0], tokens_.shape()[1]) {
@@ -193,14 +193,14 @@ class LossCurve : public ::testing::TestWithParam<std::string> {
                                              "tests/golden/loss_curve.safetensors");
     const auto tokens = testing::exact<std::int32_t>(curve, "tokens");
     const auto expected = testing::exact<double>(curve, "losses");
-    Transformer gpt = start.gpt();
-    gpt.parameters().set_precision(precision);
+    Transformer transformer = start.transformer();
+    transformer.parameters().set_precision(precision);
     const std::int64_t batches = tokens.shape()[0], sequences = tokens.shape()[1];
     const std::int64_t positions = tokens.shape()[2] - 1;
     Tensor<std::int32_t> inputs(Shape{sequences, positions}), targets(inputs.shape());
-    TrainingBuffers buffers(gpt.specification(), sequences, positions);
-    Gradients gradients(gpt.architecture());
-    GoldenSteps steps(gpt.parameters());
+    TrainingBuffers buffers(transformer.specification(), sequences, positions);
+    Gradients gradients(transformer.architecture());
+    GoldenSteps steps(transformer.parameters());
     std::vector<double> differences;
     for (std::int64_t step = 0; step < expected.size(); ++step) {
       for (std::int64_t s = 0; s < sequences; ++s) {
@@ -212,9 +212,10 @@ class LossCurve : public ::testing::TestWithParam<std::string> {
       gradients.clear();
       const float scale = 1.0F / static_cast<float>(sequences * positions);
       const double loss =
-          gpt.loss_and_gradients(inputs, targets, {.scale = scale}, buffers, gradients).mean();
+          transformer.loss_and_gradients(inputs, targets, {.scale = scale}, buffers, gradients)
+              .mean();
       differences.push_back(loss - expected[step]);
-      steps.take(gradients, gpt.parameters());
+      steps.take(gradients, transformer.parameters());
     }
     return differences;
   }

@@ -14,8 +14,8 @@ StackSpecification tiny_config() { return make_gpt_config(2, 2, 16, 8, 11); }
 
 TEST(Transformer, UntrainedLossIsNearUniform) {
   const StackSpecification config = tiny_config();
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(1);
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(1);
   Tensor<std::int32_t> tokens(Shape{3, 8});
   Tensor<std::int32_t> targets(Shape{3, 8});
   for (std::int64_t i = 0; i < tokens.size(); ++i) {
@@ -23,7 +23,7 @@ TEST(Transformer, UntrainedLossIsNearUniform) {
     targets[i] = static_cast<std::int32_t>((i + 5) % 11);
   }
   EvaluationBuffers buffers(config, 3, 8);
-  const LossSum loss = gpt.loss(tokens, targets, buffers);
+  const LossSum loss = transformer.loss(tokens, targets, buffers);
   EXPECT_EQ(loss.count, 24);
   EXPECT_NEAR(loss.mean(), std::log(11.0), 0.1);
 }
@@ -33,9 +33,9 @@ TEST(Transformer, UntrainedLossIsNearUniform) {
 TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
   StackSpecification config = tiny_config();
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(2);
-  for (float& value : gpt.parameters().all()) value *= 5;  // away from the linear regime
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(2);
+  for (float& value : transformer.parameters().all()) value *= 5;  // away from the linear regime
   Tensor<std::int32_t> tokens(Shape{3, 8});
   Tensor<std::int32_t> targets(Shape{3, 8});
   for (std::int64_t i = 0; i < tokens.size(); ++i) {
@@ -45,18 +45,18 @@ TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
   TrainingBuffers buffers(config, 3, 8);
   Gradients gradients({.stacks = {config}});
   const Transformer::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
-  gpt.loss_and_gradients(tokens, targets, step, buffers, gradients);
+  transformer.loss_and_gradients(tokens, targets, step, buffers, gradients);
 
   double squared = 0;
   for (const float g : gradients.all()) squared += static_cast<double>(g) * g;
   const double distance = 1e-2;
   const auto loss_at = [&](double move) {
     for (std::size_t i = 0; i < gradients.all().size(); ++i) {
-      gpt.parameters().all()[i] +=
+      transformer.parameters().all()[i] +=
           static_cast<float>(move * gradients.all()[i] / std::sqrt(squared));
     }
     Gradients ignored({.stacks = {config}});
-    return gpt.loss_and_gradients(tokens, targets, step, buffers, ignored).sum;
+    return transformer.loss_and_gradients(tokens, targets, step, buffers, ignored).sum;
   };
   const double above = loss_at(distance);
   const double below = loss_at(-2 * distance);
@@ -68,8 +68,8 @@ TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
 TEST(Transformer, RecomputedBlocksGiveTheSameGradients) {
   StackSpecification config = make_gpt_config(3, 2, 16, 8, 11);
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(2);
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(2);
   Tensor<std::int32_t> tokens(Shape{3, 8});
   Tensor<std::int32_t> targets(Shape{3, 8});
   for (std::int64_t i = 0; i < tokens.size(); ++i) {
@@ -79,8 +79,8 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradients) {
   const Transformer::Step step{.scale = 1.0F, .dropout = {.active = true, .seed = 3, .pass = 4}};
   TrainingBuffers kept(config, 3, 8), recomputed(config, 3, 8, Keep::residuals);
   Gradients gradients({.stacks = {config}}), again({.stacks = {config}});
-  const LossSum loss = gpt.loss_and_gradients(tokens, targets, step, kept, gradients);
-  EXPECT_EQ(gpt.loss_and_gradients(tokens, targets, step, recomputed, again).sum, loss.sum);
+  const LossSum loss = transformer.loss_and_gradients(tokens, targets, step, kept, gradients);
+  EXPECT_EQ(transformer.loss_and_gradients(tokens, targets, step, recomputed, again).sum, loss.sum);
   for (std::size_t i = 0; i < again.all().size(); ++i) {
     ASSERT_EQ(again.all()[i], gradients.all()[i]) << i;
   }
@@ -89,13 +89,13 @@ TEST(Transformer, RecomputedBlocksGiveTheSameGradients) {
 
 TEST(Transformer, RefusesWhatDoesNotFitIt) {
   const StackSpecification config = tiny_config();
-  const Transformer gpt({.stacks = {config}});
+  const Transformer transformer({.stacks = {config}});
   EvaluationBuffers buffers(config, 1, 4);
   Tensor<std::int32_t> tokens(Shape{1, 4});
   Tensor<std::int32_t> targets(Shape{1, 4});
   const auto refuse = [&](const char* part) {
     testing::expect_error(
-        ErrorCode::invalid_argument, [&] { gpt.loss(tokens, targets, buffers); }, part);
+        ErrorCode::invalid_argument, [&] { transformer.loss(tokens, targets, buffers); }, part);
   };
   tokens[2] = 11;
   refuse("11");
@@ -111,15 +111,15 @@ TEST(Transformer, RefusesWhatDoesNotFitIt) {
 // A batch of sequences decoded step by step, as one pass has it.
 TEST(Transformer, ContinuesABatchFromItsCache) {
   const StackSpecification config = tiny_config();
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(5);
-  for (float& value : gpt.parameters().all()) value *= 5;
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(5);
+  for (float& value : transformer.parameters().all()) value *= 5;
   Tensor<std::int32_t> tokens(Shape{3, 8});
   for (std::int64_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<std::int32_t>(i * 7 % 11);
   }
   const StackActivations whole(config, 3, 8, Keep::one_block);
-  gpt.forward(tokens, {.sequences = {3, 8}}, whole);
+  transformer.forward(tokens, {.sequences = {3, 8}}, whole);
   const View<float> expected = whole.final_norm().reshape({3, 8, 16});
 
   KeyValueCache cache(config, 3, 8);
@@ -127,14 +127,14 @@ TEST(Transformer, ContinuesABatchFromItsCache) {
   Tensor<std::int32_t> column(Shape{3, 1});
   for (std::int64_t t = 0; t < 8; ++t) {
     for (std::int64_t b = 0; b < 3; ++b) column[b] = tokens.view()(b, t);
-    gpt.forward(column, {.sequences = Sequences::next_of(cache)}, step);
+    transformer.forward(column, {.sequences = Sequences::next_of(cache)}, step);
     for (std::int64_t b = 0; b < 3; ++b) {
       EXPECT_LE(testing::relative_error(step.final_norm()[b].span(), expected[b][t].span()), 1e-5);
     }
   }
   testing::expect_error(
       ErrorCode::invalid_argument,
-      [&] { gpt.forward(column, {.sequences = Sequences::next_of(cache)}, step); },
+      [&] { transformer.forward(column, {.sequences = Sequences::next_of(cache)}, step); },
       "9 positions are more than the model's context of 8");
 }
 

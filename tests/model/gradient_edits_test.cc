@@ -109,21 +109,21 @@ struct ToyTexts {
 
 void expect_edits_in(StackSpecification config) {
   config.initial_deviation = 0.15F;  // gradients well above rounding
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(7);
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(7);
   const ToyTexts texts;
   TrainingBuffers buffers(config, 2, 9);
-  Gradients gradients(gpt.parameters().architecture());
-  gpt.loss_and_gradients(texts.read(), texts.next(), {}, buffers, gradients);
+  Gradients gradients(transformer.parameters().architecture());
+  transformer.loss_and_gradients(texts.read(), texts.next(), {}, buffers, gradients);
   const Direction unedited = direction_of(gradients.all());
-  for (const Point& point : editable_points(gpt.parameters().architecture())) {
+  for (const Point& point : editable_points(transformer.parameters().architecture())) {
     Scaling editor(point);
     const auto compute = [&] {
-      return gpt
+      return transformer
           .loss_and_gradients(texts.read(), texts.next(), {.editor = &editor}, buffers, gradients)
           .sum;
     };
-    expect_gradient(gpt.parameters(), gradients, unedited, compute, point_name(point));
+    expect_gradient(transformer.parameters(), gradients, unedited, compute, point_name(point));
     EXPECT_EQ(editor.edits_, editor.gradient_edits_) << point_name(point);
     EXPECT_GT(editor.edits_, 0) << point_name(point);
   }
@@ -173,18 +173,18 @@ TEST(GradientEdits, OfEveryPointOfPairs) {
 }
 
 TEST(GradientEdits, OfPatternsNeedAttentionWithoutDropout) {
-  Transformer gpt = testing::random_gpt(testing::small_config());
-  gpt.set_dropout(0, 0.5F, 0);
+  Transformer transformer = testing::random_gpt(testing::small_config());
+  transformer.set_dropout(0, 0.5F, 0);
   const ToyTexts texts;
-  TrainingBuffers buffers(gpt.specification(), 2, 9);
-  Gradients gradients(gpt.parameters().architecture());
+  TrainingBuffers buffers(transformer.specification(), 2, 9);
+  Gradients gradients(transformer.parameters().architecture());
   Scaling editor({PointKind::pattern, 1});
   testing::expect_error(
       ErrorCode::unsupported,
       [&] {
-        gpt.loss_and_gradients(texts.read(), texts.next(),
-                               {.dropout = {.active = true, .seed = 1}, .editor = &editor}, buffers,
-                               gradients);
+        transformer.loss_and_gradients(texts.read(), texts.next(),
+                                       {.dropout = {.active = true, .seed = 1}, .editor = &editor},
+                                       buffers, gradients);
       },
       "dropout");
 }

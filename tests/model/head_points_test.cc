@@ -52,16 +52,17 @@ class HeadPoints : public ::testing::Test {
 
   RecordingProbe run(Editor* editor = nullptr) const {
     RecordingProbe probe;
-    const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-    gpt.forward({tokens.data(), {1, positions}},
-                {.sequences = {1, positions}, .probe = &probe, .editor = editor}, activations);
+    const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block);
+    transformer.forward({tokens.data(), {1, positions}},
+                        {.sequences = {1, positions}, .probe = &probe, .editor = editor},
+                        activations);
     return probe;
   }
 
   // Query, key or value (T, D) of a head from rows (T, C) of the stream, in double.
   std::vector<float> projected(std::int64_t third, std::int64_t head,
                                const std::vector<float>& stream) const {
-    const BlockParameters& block = gpt.parameters().block(1);
+    const BlockParameters& block = transformer.parameters().block(1);
     std::vector<float> out;
     for (std::int64_t t = 0; t < positions; ++t) {
       const float* const x = stream.data() + t * channels;
@@ -97,7 +98,7 @@ class HeadPoints : public ::testing::Test {
     return values;
   }
 
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 };
 
@@ -163,7 +164,7 @@ TEST_F(HeadPoints, ResultsAndTheBiasSumToWhatAttentionAdds) {
   HeadEditor editor({PointKind::head_results, 1}, 3, [](std::int64_t, float x) { return 2 * x; });
   for (Editor* const used : {static_cast<Editor*>(nullptr), static_cast<Editor*>(&editor)}) {
     const RecordingProbe probe = run(used);
-    const View<const float> bias = gpt.parameters().block(1).projection.bias;
+    const View<const float> bias = transformer.parameters().block(1).projection.bias;
     std::vector<float> sum(positions * channels);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = bias(i % channels);
     for (std::int64_t head = 0; head < heads; ++head) {
@@ -186,7 +187,7 @@ TEST_F(HeadPoints, AnEditedResultIsItsHeadsShare) {
 }
 
 TEST_F(HeadPoints, LogitsAreThoseOfTheModel) {
-  const Tensor<float> expected = testing::full_logits(gpt, tokens);
+  const Tensor<float> expected = testing::full_logits(transformer, tokens);
   EXPECT_EQ(testing::relative_error(run().records.at("unembed.hook_out").values, expected.span()),
             0);
 }

@@ -20,31 +20,31 @@ StackSpecification config_of(bool tied) {
   return config;
 }
 
-Tensor<float> packed_logits(const Transformer& gpt) {
+Tensor<float> packed_logits(const Transformer& transformer) {
   std::vector<std::int32_t> tokens;
   for (std::int32_t t = 0; t < packed_positions; ++t) tokens.push_back(t * 37 % 70);
-  return testing::full_logits(gpt, tokens);
+  return testing::full_logits(transformer, tokens);
 }
 
 TEST(PackedParameters, ChangeNoBit) {
   for (const bool tied : {true, false}) {
-    Transformer gpt({.stacks = {config_of(tied)}});
-    gpt.parameters().initialize(3);
-    const Tensor<float> plain = packed_logits(gpt);
-    gpt.parameters().pack();
-    EXPECT_TRUE(same_bits(packed_logits(gpt), plain));
+    Transformer transformer({.stacks = {config_of(tied)}});
+    transformer.parameters().initialize(3);
+    const Tensor<float> plain = packed_logits(transformer);
+    transformer.parameters().pack();
+    EXPECT_TRUE(same_bits(packed_logits(transformer), plain));
   }
 }
 
 TEST(PackedParameters, GiveWayToQuantisedFormats) {
-  Transformer gpt({.stacks = {config_of(true)}}), quantised({.stacks = {config_of(true)}});
-  gpt.parameters().initialize(3);
+  Transformer transformer({.stacks = {config_of(true)}}), quantised({.stacks = {config_of(true)}});
+  transformer.parameters().initialize(3);
   quantised.parameters().initialize(3);
   quantised.parameters().prepare(kernels::WeightFormat::int8);
-  gpt.parameters().pack();
-  gpt.parameters().prepare(kernels::WeightFormat::int8);
-  gpt.parameters().pack();  // does nothing now
-  EXPECT_TRUE(same_bits(packed_logits(gpt), packed_logits(quantised)));
+  transformer.parameters().pack();
+  transformer.parameters().prepare(kernels::WeightFormat::int8);
+  transformer.parameters().pack();  // does nothing now
+  EXPECT_TRUE(same_bits(packed_logits(transformer), packed_logits(quantised)));
 }
 
 TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
@@ -57,12 +57,12 @@ TEST(PackedParameters, TakeOneToOneAndAHalfTimesTheWeights) {
 
 // What threads fetch while they wait is what is read next.
 TEST(PreparedParameters, FollowEachOtherInTheOrderOfATokensProducts) {
-  Transformer gpt({.stacks = {config_of(true)}});
-  Parameters& parameters = gpt.parameters();
+  Transformer transformer({.stacks = {config_of(true)}});
+  Parameters& parameters = transformer.parameters();
   parameters.initialize(3);
   parameters.prepare(kernels::WeightFormat::bf16);
   std::vector<const kernels::PreparedWeight*> read;
-  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
+  for (std::int64_t layer = 0; layer < transformer.specification().layers; ++layer) {
     const BlockParameters& block = parameters.block(layer);
     for (const LinearWeights* linear :
          {&block.query_key_value, &block.projection, &block.up, &block.down}) {

@@ -109,7 +109,7 @@ TEST(ParameterCount, CountsTwoStacks) {
   // Two norms in a block, three in the decoder's, and a last one: each of gain and bias.
   EXPECT_EQ(count.norms, (2 * 2 + 1 + 2 * 3 + 1) * 2 * 16);
   expect_error(
-      ErrorCode::invalid_argument, [&] { Transformer gpt({.stacks = {decoder}}); },
+      ErrorCode::invalid_argument, [&] { Transformer transformer({.stacks = {decoder}}); },
       "cross-attention");
   expect_error(
       ErrorCode::invalid_argument, [&] { Architecture{{decoder}}.validate(); }, "cross-attention");

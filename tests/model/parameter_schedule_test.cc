@@ -119,26 +119,27 @@ void check_gpt(const StackSpecification& config, Keep keep, std::int64_t piece_r
                std::int64_t chunk_rows = VocabularyLoss::most_chunk_rows) {
   const Shape shape{2, 4};
   const View<const std::int32_t> read(pass_tokens, shape), predicted(next_tokens, shape);
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(7);
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(7);
   Gradients gradients({.stacks = {config}});
   TrainingBuffers buffers(config, 2, 4, keep);
   buffers.loss = VocabularyLoss(config.vocabulary_size, 0.1F, chunk_rows);
   const Transformer::Step step{.scale = 0.5F, .dropout = {.active = true, .seed = 1}};
-  const LossSum expected = gpt.loss_and_gradients(read, predicted, step, buffers, gradients);
+  const LossSum expected =
+      transformer.loss_and_gradients(read, predicted, step, buffers, gradients);
   EvaluationBuffers evaluation(config, 2, 4);
   evaluation.loss = VocabularyLoss(config.vocabulary_size, 0.1F, chunk_rows);
-  const LossSum evaluated = gpt.loss(read, predicted, evaluation);
+  const LossSum evaluated = transformer.loss(read, predicted, evaluation);
   const View<const float> ends = evaluation.activations.unembedding_in();
   Tensor<float> logits(Shape{8, config.vocabulary_size}), away_logits(logits.shape());
-  gpt.project(ends, logits, 4);
+  transformer.project(ends, logits, 4);
 
   Gradients away({.stacks = {config}});
-  const AwaySchedule schedule({.stacks = {config}}, gpt.parameters(), away, piece_rows);
-  expect_equal(gpt.loss_and_gradients(read, predicted, step, buffers, away), expected,
+  const AwaySchedule schedule({.stacks = {config}}, transformer.parameters(), away, piece_rows);
+  expect_equal(transformer.loss_and_gradients(read, predicted, step, buffers, away), expected,
                piece_rows > 0);
-  expect_equal(gpt.loss(read, predicted, evaluation), evaluated, piece_rows > 0);
-  gpt.project(ends, away_logits, 4);
+  expect_equal(transformer.loss(read, predicted, evaluation), evaluated, piece_rows > 0);
+  transformer.project(ends, away_logits, 4);
   EXPECT_TRUE(std::ranges::equal(away_logits.span(), logits.span()));
   expect_near(schedule.sums(), gradients.all());
   EXPECT_FALSE(schedule.is_read());

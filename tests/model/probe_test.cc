@@ -66,20 +66,20 @@ void expect_all_points(const RecordingProbe& probe, std::int64_t t, std::int64_t
 }
 
 TEST(Probe, ChangesNothingInTraining) {
-  Transformer gpt({.stacks = {probed_config()}});
-  gpt.parameters().initialize(4);
+  Transformer transformer({.stacks = {probed_config()}});
+  transformer.parameters().initialize(4);
   const auto tokens = some_tokens(7);
   const auto targets = some_tokens(5);
   const auto step = [&](Probe* probe, Gradients& gradients) {
-    TrainingBuffers buffers(gpt.specification(), batch, positions);
-    return gpt.loss_and_gradients(
+    TrainingBuffers buffers(transformer.specification(), batch, positions);
+    return transformer.loss_and_gradients(
         tokens, targets, {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = probe},
         buffers, gradients);
   };
   RecordingProbe probe;
   probe.gradients_wanted = true;
-  Gradients plain(gpt.architecture());
-  Gradients probed(gpt.architecture());
+  Gradients plain(transformer.architecture());
+  Gradients probed(transformer.architecture());
   EXPECT_EQ(step(nullptr, plain).sum, step(&probe, probed).sum);
   EXPECT_TRUE(std::ranges::equal(plain.all(), probed.all()));
   expect_all_points(probe, positions, positions);
@@ -92,15 +92,15 @@ TEST(Probe, ChangesNothingInTraining) {
 
 // With dropout: what the gradients of points imply must be the gradients that backward computed.
 TEST(Probe, SeesGradientsBehindDropout) {
-  Transformer gpt({.stacks = {probed_config()}});
-  gpt.parameters().initialize(4);
+  Transformer transformer({.stacks = {probed_config()}});
+  transformer.parameters().initialize(4);
   RecordingProbe probe;
   probe.gradients_wanted = true;
-  TrainingBuffers buffers(gpt.specification(), batch, positions);
-  Gradients gradients(gpt.architecture());
-  gpt.loss_and_gradients(some_tokens(7), some_tokens(5),
-                         {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = &probe},
-                         buffers, gradients);
+  TrainingBuffers buffers(transformer.specification(), batch, positions);
+  Gradients gradients(transformer.architecture());
+  transformer.loss_and_gradients(
+      some_tokens(7), some_tokens(5),
+      {.dropout = {.active = true, .seed = 1, .pass = 2}, .probe = &probe}, buffers, gradients);
 
   // A row of the position table is added in every sequence.
   const auto& d_position = probe.gradients.at("hook_pos_embed").values;
@@ -128,7 +128,7 @@ TEST(Probe, SeesGradientsBehindDropout) {
 }
 
 // Hands over final norms (B·T, C) of a pass of tokens [begin, end) of every sequence.
-std::vector<float> pass(const Transformer& gpt, KeyValueCache& cache, std::int64_t begin,
+std::vector<float> pass(const Transformer& transformer, KeyValueCache& cache, std::int64_t begin,
                         std::int64_t end, Probe* probe) {
   const auto all = some_tokens(7);
   Tensor<std::int32_t> tokens(Shape{batch, end - begin});
@@ -137,38 +137,40 @@ std::vector<float> pass(const Transformer& gpt, KeyValueCache& cache, std::int64
       tokens.view()(b, t - begin) = all.view()(b, t);
     }
   }
-  const StackActivations activations(gpt.specification(), batch, end - begin, Keep::one_block);
-  gpt.forward(tokens, {.sequences = Sequences::next_of(cache, end - begin), .probe = probe},
-              activations);
+  const StackActivations activations(transformer.specification(), batch, end - begin,
+                                     Keep::one_block);
+  transformer.forward(tokens, {.sequences = Sequences::next_of(cache, end - begin), .probe = probe},
+                      activations);
   const auto norms = activations.final_norm().span();
   return {norms.begin(), norms.end()};
 }
 
 TEST(Probe, ChangesNothingInPrefillAndCachedDecoding) {
-  Transformer gpt({.stacks = {probed_config()}});
-  gpt.parameters().initialize(4);
-  KeyValueCache plain(gpt.specification(), batch, 8);
-  KeyValueCache probed(gpt.specification(), batch, 8);
+  Transformer transformer({.stacks = {probed_config()}});
+  transformer.parameters().initialize(4);
+  KeyValueCache plain(transformer.specification(), batch, 8);
+  KeyValueCache probed(transformer.specification(), batch, 8);
   RecordingProbe prefill;
-  EXPECT_EQ(pass(gpt, plain, 0, 4, nullptr), pass(gpt, probed, 0, 4, &prefill));
+  EXPECT_EQ(pass(transformer, plain, 0, 4, nullptr), pass(transformer, probed, 0, 4, &prefill));
   expect_all_points(prefill, 4, 4);
   for (std::int64_t t = 4; t < positions; ++t) {
     RecordingProbe step;
-    EXPECT_EQ(pass(gpt, plain, t, t + 1, nullptr), pass(gpt, probed, t, t + 1, &step));
+    EXPECT_EQ(pass(transformer, plain, t, t + 1, nullptr),
+              pass(transformer, probed, t, t + 1, &step));
     expect_all_points(step, 1, t + 1);
   }
 }
 
 TEST(Probe, SeesTheSameInCachedDecodingAsInOnePass) {
-  Transformer gpt({.stacks = {probed_config()}});
-  gpt.parameters().initialize(4);
-  KeyValueCache whole_cache(gpt.specification(), batch, 8);
-  KeyValueCache cache(gpt.specification(), batch, 8);
+  Transformer transformer({.stacks = {probed_config()}});
+  transformer.parameters().initialize(4);
+  KeyValueCache whole_cache(transformer.specification(), batch, 8);
+  KeyValueCache cache(transformer.specification(), batch, 8);
   RecordingProbe whole;
   RecordingProbe last;
-  pass(gpt, whole_cache, 0, positions, &whole);
-  pass(gpt, cache, 0, positions - 1, nullptr);
-  pass(gpt, cache, positions - 1, positions, &last);
+  pass(transformer, whole_cache, 0, positions, &whole);
+  pass(transformer, cache, 0, positions - 1, nullptr);
+  pass(transformer, cache, positions - 1, positions, &last);
   // The last row of each head's (T, S) plane.
   const auto& planes = whole.records.at("blocks.1.attn.hook_pattern").values;
   const auto& rows = last.records.at("blocks.1.attn.hook_pattern").values;
@@ -190,11 +192,11 @@ TEST(Probe, GetsNoPointsThatItDoesNotWant) {
    public:
     bool wants(const Point&) const override { return false; }
   };
-  Transformer gpt({.stacks = {probed_config()}});
-  gpt.parameters().initialize(4);
-  KeyValueCache cache(gpt.specification(), batch, 8);
+  Transformer transformer({.stacks = {probed_config()}});
+  transformer.parameters().initialize(4);
+  KeyValueCache cache(transformer.specification(), batch, 8);
   Modest probe;
-  pass(gpt, cache, 0, 3, &probe);
+  pass(transformer, cache, 0, 3, &probe);
   EXPECT_THAT(probe.records, ::testing::IsEmpty());
 }
 

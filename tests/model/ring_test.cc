@@ -117,17 +117,17 @@ struct Problem {
 
   // Of a member of `ring`, or of whole sequences.
   Result run(KeyValueRing* ring) const {
-    Transformer gpt({.stacks = {config}});
-    gpt.parameters().initialize(2);
-    for (float& value : gpt.parameters().all()) value *= 2;  // gains as well
-    gpt.parameters().set_precision(precision);
+    Transformer transformer({.stacks = {config}});
+    transformer.parameters().initialize(2);
+    for (float& value : transformer.parameters().all()) value *= 2;  // gains as well
+    transformer.parameters().set_precision(precision);
     const PassShape shape(batch, config.context, ring);
     TrainingBuffers buffers(config, shape.batch, shape.positions, keep);
     Gradients gradients({.stacks = {config}});
     const Tensor<std::int32_t> inputs = tokens(7);
     Tensor<std::int32_t> targets = tokens(5);
     targets[3] = kernels::ignored_target;
-    const LossSum loss = gpt.loss_and_gradients(
+    const LossSum loss = transformer.loss_and_gradients(
         inputs, targets,
         {.scale = 0.5F,
          .dropout = {.active = true, .seed = 3, .pass = 4, .first_sequence = 5},
@@ -242,18 +242,18 @@ TEST(Ring, Bf16DiffersByTheRoundingOfWeights) {
 
 TEST(Ring, LossesOfEvaluationsAddUp) {
   const Problem problem{with_learned_positions(48), 2};
-  Transformer gpt({.stacks = {problem.config}});
-  gpt.parameters().initialize(2);
+  Transformer transformer({.stacks = {problem.config}});
+  transformer.parameters().initialize(2);
   const Tensor<std::int32_t> tokens = problem.tokens(7), targets = problem.tokens(5);
   EvaluationBuffers whole(problem.config, 2, 48);
-  const LossSum expected = gpt.loss(tokens, targets, whole);
+  const LossSum expected = transformer.loss(tokens, targets, whole);
   std::vector<LossSum> losses(3);
   as_members(3, [&](Group& group) {
     LocalRing ring(group, 48);
     const PassShape shape(2, 48, &ring);
     EvaluationBuffers buffers(problem.config, shape.batch, shape.positions);
     losses[static_cast<std::size_t>(group.rank())] =
-        gpt.loss(tokens, targets, buffers, nullptr, &ring);
+        transformer.loss(tokens, targets, buffers, nullptr, &ring);
   });
   const LossSum all = std::accumulate(losses.begin(), losses.end(), LossSum{},
                                       [](LossSum sum, const LossSum& one) { return sum += one; });

@@ -13,12 +13,13 @@ namespace {
 
 struct Base {
   static constexpr std::int64_t positions = 9;
-  Transformer gpt = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_gpt(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 
   StackActivations activations(Keep keep = Keep::every_block) const {
-    StackActivations activations(gpt.specification(), 1, positions, keep);
-    gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
+    StackActivations activations(transformer.specification(), 1, positions, keep);
+    transformer.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}},
+                        activations);
     return activations;
   }
 };
@@ -29,13 +30,13 @@ TEST(Variants, ThatDifferInNothingEndAsTheirBase) {
   for (const kernels::WeightFormat format :
        {kernels::WeightFormat::f32, kernels::WeightFormat::bf16, kernels::WeightFormat::int8}) {
     Base base;
-    base.gpt.parameters().prepare(format);
+    base.transformer.parameters().prepare(format);
     const StackActivations activations = base.activations();
     Tensor<float> expected(Shape{1, 61});
-    base.gpt.project(activations.final_norm().slice(0, Base::positions - 1, Base::positions),
-                     expected);
+    base.transformer.project(
+        activations.final_norm().slice(0, Base::positions - 1, Base::positions), expected);
     for (const std::int64_t layer : {0, 1, 2, 3}) {
-      Variants variants(base.gpt, activations, {0, 3, 8});
+      Variants variants(base.transformer, activations, {0, 3, 8});
       const View<const float> stream =
           layer < 3 ? activations.block(layer).residual_pre : activations.last_residual();
       for (std::int64_t variant = 0; variant < variants.count(); ++variant) {
@@ -58,7 +59,7 @@ TEST(Variants, MayEnterAtDifferentLayers) {
   for (const kernels::WeightFormat format :
        {kernels::WeightFormat::f32, kernels::WeightFormat::int8}) {
     Base base;
-    base.gpt.parameters().prepare(format);
+    base.transformer.parameters().prepare(format);
     const StackActivations activations = base.activations();
     const auto enter = [&](Variants& variants, std::int64_t variant, std::int64_t layer,
                            float times) {
@@ -74,7 +75,7 @@ TEST(Variants, MayEnterAtDifferentLayers) {
     // Those that begin at one position attend together.
     const std::vector<std::int64_t> firsts{0, 0, 3, 3, 3, 8, 2}, entered{0, 0, 0, 1, 1, 1, 3};
     const auto count = std::ssize(firsts);
-    Variants together(base.gpt, activations, firsts);
+    Variants together(base.transformer, activations, firsts);
     std::int64_t active = 0;
     for (std::int64_t layer = 0; layer <= 3; ++layer) {
       for (; active < count && entered[static_cast<std::size_t>(active)] == layer; ++active) {
@@ -87,7 +88,7 @@ TEST(Variants, MayEnterAtDifferentLayers) {
     EXPECT_EQ(chosen.shape(), Shape({count, 3}));
     for (std::int64_t variant = 0; variant < count; ++variant) {
       const auto at = static_cast<std::size_t>(variant);
-      Variants alone(base.gpt, activations, {firsts[at]});
+      Variants alone(base.transformer, activations, {firsts[at]});
       enter(alone, 0, entered[at], times_of(variant));
       const Tensor<float> expected = alone.run(entered[at]);
       EXPECT_TRUE(std::ranges::equal(logits.view()[variant].span(), expected.span()))
@@ -104,10 +105,10 @@ TEST(Variants, NeedABaseThatKeepsEveryBlock) {
   const StackActivations kept = base.activations();
   const StackActivations overwritten = base.activations(Keep::one_block);
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { Variants(base.gpt, overwritten, {0}); },
+      ErrorCode::invalid_argument, [&] { Variants(base.transformer, overwritten, {0}); },
       "every block kept");
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { Variants(base.gpt, kept, {9}); },
+      ErrorCode::invalid_argument, [&] { Variants(base.transformer, kept, {9}); },
       "position 9 of a sequence of 9");
 }
 

@@ -112,7 +112,7 @@ class ChosenTemplateTest : public ::testing::Test {
   }
   TemporaryDirectory directory_;
   LoadedModel model_{.name = "random",
-                     .gpt = heed::testing::small_gpt(9),
+                     .transformer = heed::testing::small_gpt(9),
                      .tokenizer = nullptr,
                      .directory = directory_.path()};
 };

@@ -41,7 +41,7 @@ TEST(Completions, ContinueAsGenerateDoes) {
                         .frequency_penalty = 0.25,
                         .seed = seed};
     const auto expected =
-        generate(starter_model().gpt, starter_model().tokenizer.get(), ids, options);
+        generate(starter_model().transformer, starter_model().tokenizer.get(), ids, options);
     const Json body{{"prompt", starter_prompt},
                     {"max_tokens", 40},
                     {"temperature", 0.9},
@@ -171,8 +171,8 @@ std::vector<float> evaluated(const std::vector<std::int32_t>& tokens) {
   options.scored = [&](std::int64_t first, std::span<const float> scored) {
     std::copy(scored.begin(), scored.end(), losses.begin() + first);
   };
-  Evaluator(starter_model().gpt.specification(), options)
-      .evaluate(starter_model().gpt, TokenList(tokens));
+  Evaluator(starter_model().transformer.specification(), options)
+      .evaluate(starter_model().transformer, TokenList(tokens));
   return losses;
 }
 
@@ -271,7 +271,7 @@ TEST(Completions, SampleAsTheCommandLineDoes) {
   options.sampling.seed = 11;
   const auto ids = starter_model().encode(starter_prompt);
   const auto expected =
-      generate(starter_model().gpt, starter_model().tokenizer.get(), ids, options);
+      generate(starter_model().transformer, starter_model().tokenizer.get(), ids, options);
   EXPECT_EQ(text({{"prompt", starter_prompt}, {"max_tokens", 60}, {"seed", 11}}), expected.text);
   const Json defaults = starter_server().get("/props")["default_generation_settings"]["params"];
   const SamplingOptions sampling;
@@ -384,7 +384,7 @@ TEST(Completions, RefuseFieldsOfOtherServersThatWouldChangeTheReply) {
 TEST(Completions, StopTokensEndTheTextAndAreNoPartOfIt) {
   const auto prompt = starter_model().encode(starter_prompt);
   const std::vector<std::int32_t> drawn =
-      generate(starter_model().gpt, starter_model().tokenizer.get(), prompt,
+      generate(starter_model().transformer, starter_model().tokenizer.get(), prompt,
                {.max_new_tokens = 12, .sampling = {.temperature = 0}})
           .tokens;
   ASSERT_EQ(drawn.size(), 12U);

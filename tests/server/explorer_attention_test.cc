@@ -23,13 +23,13 @@ class ExplorerAttention : public ::testing::Test {
   std::string id_ = explorer_.trace(sentence);
   std::vector<std::int32_t> tokens_ = explorer_.model().encode(sentence);
   std::int64_t positions_ = std::ssize(tokens_);
-  const StackSpecification& config_ = explorer_.model().gpt.specification();
+  const StackSpecification& config_ = explorer_.model().transformer.specification();
 
   std::string at(const std::string& rest) const { return "/api/traces/" + id_ + rest; }
 };
 
 TEST_F(ExplorerAttention, EqualsThePatternThatIsPrinted) {
-  const Capture capture = trace_patterns(explorer_.model().gpt, tokens_);
+  const Capture capture = trace_patterns(explorer_.model().transformer, tokens_);
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     for (std::int64_t head = 0; head < config_.heads(); ++head) {
       const auto seen = explorer_.array(at(fmt::format("/attention/self/{}/{}", layer, head)));
@@ -43,15 +43,15 @@ TEST_F(ExplorerAttention, EqualsThePatternThatIsPrinted) {
 }
 
 TEST_F(ExplorerAttention, WalksExactlyAsPrinted) {
-  const Transformer& gpt = explorer_.model().gpt;
+  const Transformer& transformer = explorer_.model().transformer;
   const std::vector<std::string> bytes = explorer_.model().token_bytes(tokens_);
   const std::vector<TextWord> words = words_of(bytes);
   const TextWord& word = find_word(words, "mole");
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    const Capture capture = trace(gpt, tokens_, word_walk_points(config_, layer));
+    const Capture capture = trace(transformer, tokens_, word_walk_points(config_, layer));
     for (std::int64_t head = 0; head < config_.heads(); ++head) {
       const OrderedJson printed =
-          word_walk_json(bytes, &word, walk_word(gpt, capture, layer, head, word.last()));
+          word_walk_json(bytes, &word, walk_word(transformer, capture, layer, head, word.last()));
       EXPECT_EQ(explorer_.get(at(
                     fmt::format("/walk?layer={}&head={}&position={}", layer, head, word.last()))),
                 Json::parse(json_text(printed)));
@@ -135,7 +135,7 @@ TEST_F(ExplorerAttention, ArraysComeInEveryFormat) {
 TEST_F(ExplorerAttention, PointsAreThoseOfHeedTrace) {
   for (const Point& point : all_points(config_)) {
     const auto seen = explorer_.array(at("/arrays/" + point_name(point)));
-    const Capture capture = trace(explorer_.model().gpt, tokens_, {point});
+    const Capture capture = trace(explorer_.model().transformer, tokens_, {point});
     const Tensor<float>& expected = capture.at(point);
     ASSERT_EQ(std::ssize(seen.values), expected.size()) << point_name(point);
     for (std::int64_t i = 0; i < expected.size(); ++i) {

@@ -251,9 +251,9 @@ TEST(ExplorerTraces, TheOneUsedLongestAgoGoesFirst) {
   const auto make = [] {
     const std::int64_t vocabulary = 40;
     return LoadedModel{
-        .name = "small", .gpt = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
+        .name = "small", .transformer = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
   };
-  const std::int64_t one = TraceStore::bytes_needed(make().gpt.architecture(), 20);
+  const std::int64_t one = TraceStore::bytes_needed(make().transformer.architecture(), 20);
   TestExplorer explorer(make(), {.trace_budget = 2 * one});
   const Json tokens = std::vector<int>(20, 3);
   const std::string first = explorer.post("/api/traces", {{"tokens", tokens}})["id"];
@@ -284,7 +284,7 @@ TEST(ExplorerGeneration, WritesWhatHeedGenerateWrites) {
   TestExplorer& explorer = starter_explorer();
   const std::vector<std::int32_t> prompt = explorer.model().encode(hare_sentence);
   const GenerationResult expected =
-      generate(explorer.model().gpt, explorer.model().tokenizer.get(), prompt,
+      generate(explorer.model().transformer, explorer.model().tokenizer.get(), prompt,
                {.max_new_tokens = 12, .sampling = {.seed = 7}});
   const auto events = explorer.events(
       "/api/generate", {{"text", hare_sentence}, {"max_new_tokens", 12}, {"seed", 7}, {"top", 3}});

@@ -99,7 +99,8 @@ class ExplorerDownloads : public heed::testing::SmallModelTest {
   const EnvironmentVariable endpoint_{"HF_ENDPOINT", hub_.endpoint().c_str()};
   const std::string weights_ = read_text_file(directory_->path() / "model.safetensors");
   TestExplorer explorer_{
-      {.name = "own", .gpt = heed::testing::small_gpt(40, 32), .tokenizer = nullptr}, options()};
+      {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
+      options()};
 };
 
 TEST_F(ExplorerDownloads, MakeAModelThatCanBeShown) {
@@ -125,7 +126,7 @@ TEST_F(ExplorerDownloads, OthersThanThePublishedOnesAreRefused) {
   explorer_.refusal("POST", "/api/downloads/gpt2", 400, R"({"url": "http://example.org"})");
   EXPECT_TRUE(hub_.requests().empty());
   TestExplorer closed(
-      {.name = "own", .gpt = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
+      {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
       {.why_no_downloads = "this server was started with --no-downloads"});
   EXPECT_THAT(closed.refusal("POST", "/api/downloads/gpt2", 403), HasSubstr("--no-downloads"));
   EXPECT_EQ(closed.get("/api/models")["downloads"]["allowed"], false);
@@ -239,7 +240,8 @@ TEST_F(ExplorerDownloads, WaitAsLongAsABusyHubAsks) {
     return HubAnswer{heed::testing::http_reply("429 Too Many Requests", "Retry-After: 7\r\n", "")};
   });
   TestExplorer explorer(
-      {.name = "own", .gpt = heed::testing::small_gpt(40, 32), .tokenizer = nullptr}, waiting);
+      {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
+      waiting);
   explorer.post("/api/downloads/gpt2", Json::object());
   EXPECT_TRUE(eventually([&] {
     return explorer.get("/api/models")["download"]["doing"] == "waiting 7 s to try again";
@@ -257,7 +259,8 @@ TEST_F(ExplorerDownloads, EndWithTheServer) {
   });
   {
     TestExplorer explorer(
-        {.name = "own", .gpt = heed::testing::small_gpt(40, 32), .tokenizer = nullptr}, options());
+        {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
+        options());
     explorer.post("/api/downloads/gpt2", Json::object());
     EXPECT_TRUE(eventually([&] { return !hub_.requests_for("model.safetensors").empty(); }));
   }

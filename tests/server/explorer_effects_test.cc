@@ -86,7 +86,7 @@ TEST_F(ExplorerEffects, TheEdgeShownIsThatOfEveryCommand) {
       *std::ranges::find_if(runs, [&](const TokenRun& each) { return each.end > position; });
   for (const char* unit : {"tokens", "words"}) {
     const auto expected =
-        edge_to_show(model.gpt, tokens,
+        edge_to_show(model.transformer, tokens,
                      {{word.begin, position + 1},
                       std::string(unit) == "words" ? runs : single_tokens(std::ssize(tokens))});
     const Json shown = explorer.get(path(fmt::format("/head?position={}&unit={}", position, unit)));
@@ -160,8 +160,8 @@ TEST_F(ExplorerEffects, TheLossIsThatOfTheNextTokenOfTheText) {
 }
 
 TEST_F(ExplorerEffects, WeightsAreThoseOfTheModel) {
-  const Parameters& parameters = explorer.model().gpt.parameters();
-  const StackSpecification& config = explorer.model().gpt.specification();
+  const Parameters& parameters = explorer.model().transformer.parameters();
+  const StackSpecification& config = explorer.model().transformer.specification();
   const TestExplorer::Array key =
       explorer.array("/api/weights/1/attention.key?head=2&rows=3,8&columns=0-1");
   ASSERT_EQ(key.shape, (std::vector<std::int64_t>{2, 2}));

@@ -18,11 +18,12 @@ constexpr std::int64_t positions = 60;
 
 LoadedModel small_model() {
   constexpr std::int64_t vocabulary = 40;
-  return {.name = "small", .gpt = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
+  return {
+      .name = "small", .transformer = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
 }
 
 std::int64_t bytes_of_one() {
-  return TraceStore::bytes_needed(small_model().gpt.architecture(), positions);
+  return TraceStore::bytes_needed(small_model().transformer.architecture(), positions);
 }
 
 Json text_of(int token) { return std::vector<int>(static_cast<std::size_t>(positions), token); }
@@ -54,7 +55,7 @@ class ExplorerMemory : public ::testing::Test {
 TEST_F(ExplorerMemory, CountsWhatInterventionsHold) {
   const Json plain = trace(1);
   EXPECT_EQ(plain["bytes"], bytes_of_one());
-  const StackSpecification config = explorer_.model().gpt.specification();
+  const StackSpecification config = explorer_.model().transformer.specification();
   const std::int64_t row = config.feed_forward() * 4;
   const Json swapped = trace(2, swaps(plain["id"], 10));
   EXPECT_GE(swapped["bytes"], bytes_of_one() + 10 * positions * row);

@@ -22,7 +22,7 @@ using testing::TestExplorer;
 
 // The explored model, of another shape than those that were pulled.
 LoadedModel explored_model() {
-  return {.name = "own", .gpt = heed::testing::small_gpt(40, 32), .tokenizer = nullptr};
+  return {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr};
 }
 
 class ExplorerModels : public heed::testing::SmallModelTest {
@@ -38,7 +38,8 @@ class ExplorerModels : public heed::testing::SmallModelTest {
   }
 
   static std::int64_t bytes_of_one() {
-    return 4 * count_parameters(load_model(directory_->path().string()).gpt.specification()).total;
+    return 4 * count_parameters(load_model(directory_->path().string()).transformer.specification())
+                   .total;
   }
 
   Json listed(TestExplorer& explorer, const std::string& name) {
@@ -73,7 +74,8 @@ TEST_F(ExplorerModels, AreListedWithWhatIsKnownOfThem) {
   EXPECT_EQ(first["name"], "own");
   EXPECT_EQ(first["kind"], "served");
   EXPECT_EQ(first["loaded"], true);
-  EXPECT_EQ(first["parameters"], count_parameters(explorer.model().gpt.specification()).total);
+  EXPECT_EQ(first["parameters"],
+            count_parameters(explorer.model().transformer.specification()).total);
   const Json one = listed(explorer, "org/one"), two = listed(explorer, "org/two");
   EXPECT_EQ(one["kind"], "pulled");
   EXPECT_EQ(one["state"], "ready");
@@ -102,7 +104,7 @@ TEST_F(ExplorerModels, AnswerForThemselves) {
   const std::string of_it = "model=org%2Fone";
   const Json card = explorer.get("/api/model?" + of_it);
   EXPECT_EQ(card["name"], "org/one");
-  EXPECT_EQ(card["dimensions"]["vocabulary"], expected.gpt.specification().vocabulary_size);
+  EXPECT_EQ(card["dimensions"]["vocabulary"], expected.transformer.specification().vocabulary_size);
   EXPECT_EQ(explorer.get("/api/model")["name"], "own");
   EXPECT_EQ(listed(explorer, "org/one")["loaded"], true);
   const std::vector<std::int32_t> ids = expected.encode("One day");
@@ -112,14 +114,15 @@ TEST_F(ExplorerModels, AnswerForThemselves) {
   EXPECT_THAT(explorer.refusal("POST", "/api/tokenize", 404, R"({"text": "One day"})"),
               HasSubstr("no tokenizer"));
   EXPECT_EQ(explorer.get("/api/vocabulary?" + of_it)["tokens"].size(),
-            static_cast<std::size_t>(expected.gpt.specification().vocabulary_size));
+            static_cast<std::size_t>(expected.transformer.specification().vocabulary_size));
   EXPECT_NE(explorer.get("/api/parameters?" + of_it), explorer.get("/api/parameters"));
   const auto embedding = explorer.array("/api/weights/token_embedding?rows=7&" + of_it);
-  const View<const float> table = expected.gpt.parameters().token_embedding();
+  const View<const float> table = expected.transformer.parameters().token_embedding();
   EXPECT_THAT(embedding.values, ::testing::ElementsAreArray(table[7].span()));
   const auto position = explorer.array("/api/weights/position_embedding?rows=1&" + of_it);
-  EXPECT_THAT(position.values, ::testing::ElementsAreArray(
-                                   expected.gpt.parameters().position_embedding()[1].span()));
+  EXPECT_THAT(position.values,
+              ::testing::ElementsAreArray(
+                  expected.transformer.parameters().position_embedding()[1].span()));
   // The blocks of both models are drawn alike; the rest of them is not.
   explorer.array("/api/weights/1/feed_forward.up?rows=0&" + of_it);
   EXPECT_NE(explorer.get("/api/neurons/1/2?" + of_it)["promotes"],
@@ -143,7 +146,7 @@ TEST_F(ExplorerModels, AnswerForThemselves) {
   const std::string id = trace["id"];
   const auto logits = explorer.array("/api/traces/" + id + "/arrays/logits?positions=-1");
   EXPECT_EQ(logits.values.size(),
-            static_cast<std::size_t>(expected.gpt.specification().vocabulary_size));
+            static_cast<std::size_t>(expected.transformer.specification().vocabulary_size));
   explorer.get("/api/traces/" + id + "/gradients");
   const auto events = explorer.events(
       "/api/generate", {{"text", "One day"}, {"model", "org/one"}, {"max_new_tokens", 2}});

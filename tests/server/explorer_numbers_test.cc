@@ -30,7 +30,7 @@ class ExplorerNumbers : public ::testing::Test {
 };
 
 TEST_F(ExplorerNumbers, NextIsTheTableOfHeedPredict) {
-  Session session(explorer_.model().gpt, std::ssize(tokens_));
+  Session session(explorer_.model().transformer, std::ssize(tokens_));
   const std::vector<Candidate> expected =
       trace_candidates(session.feed(tokens_), {.temperature = 0.7, .top_k = 30}, tokens_);
   const Json next = explorer_.get(at("/next?temperature=0.7&top_k=30&limit=0"));
@@ -74,7 +74,7 @@ TEST_F(ExplorerNumbers, TheLastRowOfTheLensIsThePrediction) {
   EXPECT_NEAR(cell["probabilities"][0].get<double>(),
               next["candidates"][0]["probability"].get<double>(), 1e-5);
   EXPECT_NEAR(cell["divergence"].get<double>(), 0.0, 1e-6);
-  const LogitLens whole = look_through_layers(explorer_.model().gpt, tokens_, {.top = 2});
+  const LogitLens whole = look_through_layers(explorer_.model().transformer, tokens_, {.top = 2});
   EXPECT_NEAR(lens["cells"][1][0]["entropy"].get<double>(), whole.at(1, 3).entropy, 1e-5);
 }
 
@@ -123,7 +123,7 @@ TEST_F(ExplorerNumbers, EveryDerivationIsTheSumThatItSays) {
         {"kind":"cut","layer":2,"head":4,"edges":[[20,5],[20,6]],"renormalise":true},
         {"kind":"scale","point":"blocks.3.ln1.hook_scale","factor":1.5}])"));
   std::vector<std::string> points{"logits"};
-  const StackSpecification& config = explorer_.model().gpt.specification();
+  const StackSpecification& config = explorer_.model().transformer.specification();
   for (const Point& point : all_points(config)) points.push_back(point_name(point));
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     points.push_back(fmt::format("blocks.{}.attn.hook_result", layer));

@@ -35,7 +35,8 @@ class ExplorerRuns : public ::testing::Test {
 
 TEST_F(ExplorerRuns, AreListedWithTheirCheckpoints) {
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {directory_ / "small"}});
   const Json run = explorer.get("/api/runs")["runs"][0];
   EXPECT_EQ(run["name"], "small");
@@ -87,7 +88,8 @@ TEST_F(ExplorerRuns, SameNamesAreToldApart) {
 TEST_F(ExplorerRuns, IsLiveWhileItIsTrained) {
   const std::filesystem::path run = directory_ / "small";
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {run}});
   const auto live = [&] { return explorer.get("/api/runs")["runs"][0]["live"]; };
   std::ofstream(run / "metrics.jsonl", std::ios::app) << "{\"step\":3}\n";  // written just now
@@ -112,7 +114,8 @@ TEST_F(ExplorerRuns, IsLiveWhileItIsTrained) {
 
 TEST_F(ExplorerRuns, GivesASentenceThatItsModelsCanRead) {
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {directory_ / "small"}});
   const Json run = explorer.get("/api/runs")["runs"][0];
   const Json trace = explorer.post(
@@ -123,7 +126,8 @@ TEST_F(ExplorerRuns, GivesASentenceThatItsModelsCanRead) {
 TEST_F(ExplorerRuns, FilesThatAreNoRegularFilesAreRefusedAtOnce) {
   const std::filesystem::path run = directory_ / "small";
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {run}});
   const auto replace = [&](const std::filesystem::path& file, const char* device) {
     std::filesystem::remove(file);
@@ -151,7 +155,8 @@ TEST_F(ExplorerRuns, FilesThatAreNoRegularFilesAreRefusedAtOnce) {
 
 TEST_F(ExplorerRuns, EventsFollowTheFile) {
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {directory_ / "small"}});
   const Reply reply = explorer.send("GET", "/api/runs/small/events");
   ASSERT_EQ(reply.status, 200);
@@ -166,7 +171,8 @@ TEST_F(ExplorerRuns, EventsFollowTheFile) {
 
 TEST_F(ExplorerRuns, EventsEndWithAFinishedRun) {
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {directory_ / "small"}});
   const Reply reply = explorer.send("GET", "/api/runs/small/events");
   std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":7}\n";
@@ -188,7 +194,8 @@ TEST_F(ExplorerRuns, AStoppedRunIsNotFinished) {
   write_text_file(directory_ / "small" / "run.json", record);
   EXPECT_FALSE(directory.is_finished());
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {directory_ / "small"}});
   Request request = parse_request("GET", "/api/runs/small/events");
   std::atomic<bool> stop{false};
@@ -208,7 +215,8 @@ TEST_F(ExplorerRuns, AStoppedRunIsNotFinished) {
 
 TEST_F(ExplorerRuns, ACheckpointIsNamedByItsRun) {
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {directory_ / "small"}});
   const Json trace = explorer.post(
       "/api/traces", {{"text", "the fox"}, {"model", {{"run", "small"}, {"step", 3}}}});
@@ -220,7 +228,8 @@ TEST_F(ExplorerRuns, ADamagedRunHidesNoOther) {
   const std::filesystem::path damaged = directory_ / "damaged";
   std::filesystem::copy(directory_ / "small", damaged, std::filesystem::copy_options::recursive);
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {damaged, directory_ / "small"}});
   const Json whole = explorer.get("/api/runs")["runs"][1];
   EXPECT_EQ(whole["name"], "small");
@@ -248,7 +257,8 @@ TEST_F(ExplorerRuns, ADamagedRunHidesNoOther) {
 TEST_F(ExplorerRuns, DamagedFilesAreNamedWithoutWhereTheyLie) {
   const std::filesystem::path run = directory_ / "small";
   TestExplorer explorer(
-      LoadedModel{.name = "other", .gpt = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
       {.runs = {run}, .corpus = directory_ / "corpus.txt"});
   const auto refused = [&](const std::string& method, const std::string& path, int status,
                            const std::string& body, const std::string& file) {

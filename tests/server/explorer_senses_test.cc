@@ -160,7 +160,7 @@ TEST_F(ExplorerSenses, EffectsOfNeuronsAreTheLibrarys) {
   const std::string id = explorer.trace(text);
   const std::vector<std::int32_t> tokens = explorer.model().encode(text);
   const NeuronEffects expected =
-      neuron_effects(explorer.model().gpt, tokens, {.layer = 5, .most = 8});
+      neuron_effects(explorer.model().transformer, tokens, {.layer = 5, .most = 8});
   const Json found = explorer.get("/api/traces/" + id + "/neurons/effects?layer=5");
   EXPECT_EQ(found["token"]["id"], expected.token);
   EXPECT_NEAR(found["probability"].get<double>(), expected.probability, 1e-6);

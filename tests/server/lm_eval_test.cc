@@ -80,7 +80,7 @@ std::vector<std::int32_t> tokens_of(const Json& prompt) {
 
 // The same from the model itself.
 Likelihood likelihood(const std::vector<std::int32_t>& tokens, std::size_t context_length) {
-  const ScoredText scored = score_text(starter_model().gpt, tokens, 1);
+  const ScoredText scored = score_text(starter_model().transformer, tokens, 1);
   Likelihood expected;
   for (std::size_t i = context_length; i < tokens.size(); ++i) {
     const TokenScore& score = scored.scores[i - 1];
@@ -155,7 +155,7 @@ TEST(LmEval, GenerationsAreGreedyUntilAStop) {
       GenerateOptions options{.max_new_tokens = call["body"]["max_tokens"]};
       options.sampling.temperature = 0;
       options.stop_strings = call["body"]["stop"].get<std::vector<std::string>>();
-      const auto expected = generate(starter_model().gpt, starter_model().tokenizer.get(),
+      const auto expected = generate(starter_model().transformer, starter_model().tokenizer.get(),
                                      tokens_of(prompts[i]), options);
       EXPECT_EQ(choices[i]["text"], expected.text);
       stopped += choices[i]["finish_reason"] == "stop" ? 1 : 0;

@@ -57,17 +57,18 @@ double median(std::vector<double> values) {
 }
 
 // By a pass of its own.
-double effect_of_cut(const Transformer& gpt, const std::vector<std::int32_t>& tokens,
+double effect_of_cut(const Transformer& transformer, const std::vector<std::int32_t>& tokens,
                      const AttentionEdge& edge) {
   CutEdges cut{.rest = CutEdges::Rest::renormalised};
   for (std::int64_t s = edge.key.begin; s < edge.key.end; ++s) {
     cut.edges.push_back({std::ssize(tokens) - 1, s});
   }
-  Interventions without(gpt.specification(), {{.point = {PointKind::pattern, edge.head.layer},
-                                               .where = {.heads = {edge.head.head}},
-                                               .change = std::move(cut)}});
-  return total_variation(next_token_probabilities(gpt, tokens),
-                         next_token_probabilities(gpt, tokens, &without));
+  Interventions without(transformer.specification(),
+                        {{.point = {PointKind::pattern, edge.head.layer},
+                          .where = {.heads = {edge.head.head}},
+                          .change = std::move(cut)}});
+  return total_variation(next_token_probabilities(transformer, tokens),
+                         next_token_probabilities(transformer, tokens, &without));
 }
 
 // Another seed than that of the stories which the starter was trained on.
@@ -82,18 +83,20 @@ TEST(ShownEdges, MatterMoreThanOthersOfTheirHeadAndAreNotAllInTheFirstBlock) {
     const std::vector<std::int32_t> tokens = model.encode(sentence);
     const std::vector<TextWord> units = units_of(model.token_bytes(tokens));
     const std::int64_t begin = units.back().begin;
-    const auto shown = edge_to_show(
-        model.gpt, tokens, {{begin, std::ssize(tokens)}, single_tokens(std::ssize(tokens))});
+    const auto shown =
+        edge_to_show(model.transformer, tokens,
+                     {{begin, std::ssize(tokens)}, single_tokens(std::ssize(tokens))});
     ASSERT_TRUE(shown) << sentence;
     const AttentionEdge& edge = shown->effect.edge;
     in_first_block += edge.head.layer == 0;
     deciding += shown->decides();
-    shown_effects.push_back(effect_of_cut(model.gpt, tokens, edge));
+    shown_effects.push_back(effect_of_cut(model.transformer, tokens, edge));
     EXPECT_NEAR(shown_effects.back(), shown->effect.cut, 1e-4) << sentence;
     // Any other token before the word.
     auto other = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(begin - 1)));
     if (other >= edge.key.begin) ++other;
-    other_effects.push_back(effect_of_cut(model.gpt, tokens, {edge.head, {other, other + 1}}));
+    other_effects.push_back(
+        effect_of_cut(model.transformer, tokens, {edge.head, {other, other + 1}}));
   }
   const double ratio = median(shown_effects) / median(other_effects);
   RecordProperty("in_first_block", in_first_block);

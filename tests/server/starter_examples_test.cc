@@ -35,8 +35,9 @@ const Json& committed() {
 double probability(const std::string& text, const std::string& token, const Json& interventions) {
   TestExplorer& explorer = starter_explorer();
   const std::string id = explorer.trace(text, interventions);
-  const Json next = explorer.get(fmt::format("/api/traces/{}/next?position=-1&limit={}", id,
-                                             starter().gpt.specification().vocabulary_size));
+  const Json next =
+      explorer.get(fmt::format("/api/traces/{}/next?position=-1&limit={}", id,
+                               starter().transformer.specification().vocabulary_size));
   for (const Json& candidate : next["candidates"]) {
     if (candidate["token"].get<std::string>() == token)
       return candidate["probability"].get<double>();
@@ -188,7 +189,7 @@ Json first_claim_with(const char* key, const char* value) {
 // Over variants of the showcases: other evidence takes the answer away and brings the one that is
 // right after it; other words for the same evidence leave it.
 TEST(StarterExamples, FollowTheEvidenceInManyVariants) {
-  const auto checks = check_evidence(starter().gpt, starter().require_tokenizer(),
+  const auto checks = check_evidence(starter().transformer, starter().require_tokenizer(),
                                      {.variants = 12,
                                       .choosing = 1,
                                       .max_heads = 0,
@@ -208,7 +209,7 @@ TEST(StarterExamples, FollowTheEvidenceInManyVariants) {
 // The murderer's name takes two hops, and only the clue says it.
 TEST(StarterExamples, TheCulpritIsFoundByWhatTheClueHasRead) {
   const auto checks = check_evidence(
-      starter().gpt, starter().require_tokenizer(),
+      starter().transformer, starter().require_tokenizer(),
       {.variants = 3, .choosing = 1, .max_heads = 0, .subjects = {"culprit"}, .seed = 5});
   const EvidenceCheck& culprit = checks.front();
   EXPECT_GT(culprit.probability, 0.9);

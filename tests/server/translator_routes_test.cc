@@ -22,7 +22,8 @@ using testing::small_loaded_translator;
 using testing::TestExplorer;
 
 LoadedModel small_decoder() {
-  return {.name = "decoder", .gpt = heed::testing::small_gpt(300, 64), .tokenizer = nullptr};
+  return {
+      .name = "decoder", .transformer = heed::testing::small_gpt(300, 64), .tokenizer = nullptr};
 }
 
 class TranslatorBesideAModel : public ::testing::Test {

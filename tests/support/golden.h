@@ -44,14 +44,14 @@ class Golden {
   const StackSpecification& specification() const { return config_; }
   const SafetensorsFile& file() const { return file_; }
 
-  Transformer gpt() const {
-    Transformer gpt({.stacks = {config_}});
-    for (const Parameter& parameter : gpt.parameters().list()) {
+  Transformer transformer() const {
+    Transformer transformer({.stacks = {config_}});
+    for (const Parameter& parameter : transformer.parameters().list()) {
       const Tensor<float> values =
           parameter_like("parameter." + gpt2_name(parameter.id), parameter.shape);
-      std::ranges::copy(values.span(), gpt.parameters().tensor(parameter.id).data());
+      std::ranges::copy(values.span(), transformer.parameters().tensor(parameter.id).data());
     }
-    return gpt;
+    return transformer;
   }
 
   const TensorEntry& entry(const std::string& name) const {

@@ -21,9 +21,9 @@ namespace heed::testing {
 inline Transformer small_gpt(std::int64_t vocabulary_size, std::int64_t context = 64) {
   StackSpecification config = make_gpt_config(2, 3, 24, context, vocabulary_size);
   config.initial_deviation = 0.4F;
-  Transformer gpt({.stacks = {config}});
-  gpt.parameters().initialize(5);
-  return gpt;
+  Transformer transformer({.stacks = {config}});
+  transformer.parameters().initialize(5);
+  return transformer;
 }
 
 inline std::unique_ptr<Tokenizer> microworld_tokenizer() {

@@ -8,15 +8,17 @@
 namespace heed::testing {
 
 // The gradients are those of the mean loss of tokens (B, T) and their targets; nothing is updated.
-inline Trace trace_step(const Transformer& gpt, View<const std::int32_t> tokens,
+inline Trace trace_step(const Transformer& transformer, View<const std::int32_t> tokens,
                         View<const std::int32_t> targets, const TraceRequest& request) {
   const std::int64_t batch = tokens.extent(0), positions = tokens.extent(1);
-  ActivationTrace trace(gpt.architecture(), request, {.batch = batch, .positions = positions});
-  TrainingBuffers buffers(gpt.specification(), batch, positions);
-  Gradients gradients(gpt.architecture());
+  ActivationTrace trace(transformer.architecture(), request,
+                        {.batch = batch, .positions = positions});
+  TrainingBuffers buffers(transformer.specification(), batch, positions);
+  Gradients gradients(transformer.architecture());
   const std::int64_t ignored = std::ranges::count(targets.span(), kernels::ignored_target);
   const float scale = 1.0F / static_cast<float>(tokens.size() - ignored);
-  gpt.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers, gradients);
+  transformer.loss_and_gradients(tokens, targets, {.scale = scale, .probe = &trace}, buffers,
+                                 gradients);
   return trace.take();
 }
 

@@ -44,7 +44,9 @@ class GroupTraining : public Training {
       TrainRequest own = request;
       own.group = group;
       own.cache = directory_ / ("cache-" + std::to_string(rank));
-      own.sample = [](const Transformer& gpt, const Tokenizer&) { return greedy_tokens(gpt); };
+      own.sample = [](const Transformer& transformer, const Tokenizer&) {
+        return greedy_tokens(transformer);
+      };
       try {
         train(own);
       } catch (const std::exception& error) {
@@ -55,14 +57,14 @@ class GroupTraining : public Training {
     as_members(processes, [&](Group& group) { work(&group, group.rank()); });
   }
 
-  static std::string greedy_tokens(const Transformer& gpt) {
+  static std::string greedy_tokens(const Transformer& transformer) {
     const std::int32_t tokens[] = {1, 2, 3};
-    EvaluationBuffers buffers(gpt.specification(), 1, 3);
-    gpt.forward({tokens, {1, 3}}, {.sequences = {1, 3}}, buffers.activations);
-    Tensor<float> logits(Shape{3, gpt.specification().vocabulary_size});
-    gpt.project(buffers.activations.final_norm(), logits);
+    EvaluationBuffers buffers(transformer.specification(), 1, 3);
+    transformer.forward({tokens, {1, 3}}, {.sequences = {1, 3}}, buffers.activations);
+    Tensor<float> logits(Shape{3, transformer.specification().vocabulary_size});
+    transformer.project(buffers.activations.final_norm(), logits);
     const auto best = std::ranges::max_element(
-        logits.span().last(static_cast<std::size_t>(gpt.specification().vocabulary_size)));
+        logits.span().last(static_cast<std::size_t>(transformer.specification().vocabulary_size)));
     return std::to_string(best - logits.span().begin());
   }
 

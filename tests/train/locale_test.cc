@@ -58,11 +58,11 @@ TEST_F(LocaleTraining, WithADecimalCommaReadsSettingsAndModels) {
   EXPECT_EQ(settings.model.residual_dropout, 0.25F);
   EXPECT_EQ(settings.learning_rate, 1.5e-3);
 
-  Transformer gpt({.stacks = {testing::small_settings().model}});
-  save_transformer(gpt, directory_ / "model");
+  Transformer transformer({.stacks = {testing::small_settings().model}});
+  save_transformer(transformer, directory_ / "model");
   const StackSpecification read = read_gpt_config(directory_ / "model" / config_file_name);
   EXPECT_EQ(read.residual_dropout, 0.1F);
-  EXPECT_EQ(read.block.norm.epsilon, gpt.specification().block.norm.epsilon);
+  EXPECT_EQ(read.block.norm.epsilon, transformer.specification().block.norm.epsilon);
 }
 
 }  // namespace

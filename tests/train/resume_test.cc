@@ -76,19 +76,20 @@ class Resume : public ::testing::Test {
   }
 
   TrainRequest request(const TrainSettings& settings, const std::string& out) const {
-    return {
-        .settings = settings,
-        .data = {directory_ / "text.txt"},
-        .out = directory_ / out,
-        .cache = directory_ / "cache",
-        .measure =
-            [](const Transformer& gpt, const Tokenizer& tokenizer) {
-              return OrderedJson{{"first", gpt.parameters().all().front()},
-                                 {"end_of_text", gpt.specification().end_of_text},
-                                 {"vocabulary", tokenizer.vocabulary_size()}};
-            },
-        .sample = [](const Transformer& gpt,
-                     const Tokenizer&) { return std::to_string(gpt.parameters().all().back()); }};
+    return {.settings = settings,
+            .data = {directory_ / "text.txt"},
+            .out = directory_ / out,
+            .cache = directory_ / "cache",
+            .measure =
+                [](const Transformer& transformer, const Tokenizer& tokenizer) {
+                  return OrderedJson{{"first", transformer.parameters().all().front()},
+                                     {"end_of_text", transformer.specification().end_of_text},
+                                     {"vocabulary", tokenizer.vocabulary_size()}};
+                },
+            .sample =
+                [](const Transformer& transformer, const Tokenizer&) {
+                  return std::to_string(transformer.parameters().all().back());
+                }};
   }
 
   // As the command line resumes: with nothing but what the run recorded.

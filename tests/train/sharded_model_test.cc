@@ -18,28 +18,28 @@ using testing::as_members;
 constexpr std::int64_t row_length = 8;
 
 // A step of one sequence; every process has another one, of tokens from the whole vocabulary.
-void compute(const Transformer& gpt, Gradients& gradients, int rank) {
+void compute(const Transformer& transformer, Gradients& gradients, int rank) {
   std::int32_t tokens[row_length + 1];
-  const auto stride = static_cast<int>(gpt.specification().vocabulary_size / 50);
+  const auto stride = static_cast<int>(transformer.specification().vocabulary_size / 50);
   for (int t = 0; t <= row_length; ++t) tokens[t] = (7 * t + 3 * rank) % 50 * stride;
-  TrainingBuffers buffers(gpt.specification(), 1, row_length);
-  gpt.loss_and_gradients({tokens, {1, row_length}}, {tokens + 1, {1, row_length}}, {}, buffers,
-                         gradients);
+  TrainingBuffers buffers(transformer.specification(), 1, row_length);
+  transformer.loss_and_gradients({tokens, {1, row_length}}, {tokens + 1, {1, row_length}}, {},
+                                 buffers, gradients);
 }
 
 struct Process {
   Process(const StackSpecification& config, const TrainSettings& settings, Group& group)
       : shards(settings, group) {
     shards.plan({.stacks = {config}});
-    gpt.emplace(Architecture{.stacks = {config}}, shards.parameter_memory());
-    shards.hold(gpt->parameters());
+    transformer.emplace(Architecture{.stacks = {config}}, shards.parameter_memory());
+    shards.hold(transformer->parameters());
     shards.initialize(5);
-    gradients.emplace(gpt->parameters().architecture(), shards.gradient_memory());
+    gradients.emplace(transformer->parameters().architecture(), shards.gradient_memory());
     shards.hold(*gradients);
   }
 
   ShardedModel shards;
-  std::optional<Transformer> gpt;
+  std::optional<Transformer> transformer;
   std::optional<Gradients> gradients;
 };
 
@@ -59,9 +59,9 @@ void check_gradients(const StackSpecification& config) {
         }
         process.shards.begin_step();
         process.shards.begin_pass(ShardedModel::Pass::not_last);
-        compute(*process.gpt, *process.gradients, group.rank());
+        compute(*process.transformer, *process.gradients, group.rank());
         process.shards.begin_pass(ShardedModel::Pass::last);
-        compute(*process.gpt, *process.gradients, group.rank() + 1);
+        compute(*process.transformer, *process.gradients, group.rank() + 1);
         process.shards.finish_gradients();
         float largest = 0;
         for (const float each : expected.all()) largest = std::max(largest, std::abs(each));
@@ -75,7 +75,8 @@ void check_gradients(const StackSpecification& config) {
         process.shards.finish();
         for (float& each : whole.parameters().all()) each *= 0.5F;
         for (const ArenaRange& range : process.shards.shards().own()) {
-          for (float& each : process.gpt->parameters().all().subspan(range.begin, range.size())) {
+          for (float& each :
+               process.transformer->parameters().all().subspan(range.begin, range.size())) {
             each *= 0.5F;
           }
         }
@@ -110,9 +111,9 @@ TEST(ShardedModel, SavesATableThatComesInPieces) {
     settings.shard = 3;
     const Process process(config, settings, group);
     if (group.rank() == 0) {
-      save_transformer(*process.gpt, directory.path());
+      save_transformer(*process.transformer, directory.path());
     } else {
-      read_weights(*process.gpt);
+      read_weights(*process.transformer);
     }
   });
   Transformer whole({.stacks = {config}});
@@ -133,7 +134,7 @@ void check_memory(const StackSpecification& config) {
     for (int step = 0; step < 2; ++step) {
       process.shards.begin_step();
       process.shards.begin_pass(ShardedModel::Pass::last);
-      compute(*process.gpt, *process.gradients, group.rank());
+      compute(*process.transformer, *process.gradients, group.rank());
       process.shards.finish_gradients();
       process.shards.finish();
       process.shards.share_parameters();

@@ -51,20 +51,20 @@ TEST_P(StepMemory, IsTakenByTheFirstStepAlone) {
   settings.model = make_gpt_config(2, 2, 64, 32, 300);
   settings.model.residual_dropout = settings.model.attention_dropout = 0.1F;
   const std::int64_t batch = 3, positions = 32;
-  Transformer gpt({.stacks = {settings.model}});
-  gpt.parameters().initialize(1);
-  gpt.parameters().set_precision(GetParam().precision);
+  Transformer transformer({.stacks = {settings.model}});
+  transformer.parameters().initialize(1);
+  transformer.parameters().set_precision(GetParam().precision);
   Optimizer optimizer(settings.model, settings);
   Gradients gradients({.stacks = {settings.model}});
   TrainingBuffers buffers(settings.model, batch, positions, GetParam().keep);
   const Tensor<std::int32_t> tokens(Shape{batch, positions}), targets(Shape{batch, positions});
   const auto step = [&](std::int64_t index) {
     gradients.clear();
-    gpt.loss_and_gradients(
+    transformer.loss_and_gradients(
         tokens, targets,
         {.scale = 1.0F / (3 * 32), .dropout = {.active = true, .seed = 1, .pass = 1}}, buffers,
         gradients);
-    optimizer.update(index, gradients, gpt.parameters());
+    optimizer.update(index, gradients, transformer.parameters());
   };
   step(0);
   const std::int64_t before = allocations;

@@ -343,17 +343,17 @@ TEST_F(EarlierRuns, GoOnToTheBit) {
   // As if what was done so far were of an earlier version.
   const RunDirectory run(first.out);
   const RunRecord record = run.read_record();
-  Transformer gpt({.stacks = {record.settings.model}});
+  Transformer transformer({.stacks = {record.settings.model}});
   Optimizer optimizer(record.settings.model, record.settings);
   const auto group = single_group();
-  const std::vector<ArenaRange> all{{0, gpt.parameters().all().size()}};
+  const std::vector<ArenaRange> all{{0, transformer.parameters().all().size()}};
   const RunPosition position =
-      load_training_state(run.last(), *group, all, gpt.parameters(), optimizer);
+      load_training_state(run.last(), *group, all, transformer.parameters(), optimizer);
   std::filesystem::remove_all(run.last() / "training_state");
   std::filesystem::remove(run.last() / "training_state.json");
   write_as_earlier_versions_did(
       run.last(), position,
-      {all, gpt.parameters().all(), optimizer.first_moment(), optimizer.second_moment()});
+      {all, transformer.parameters().all(), optimizer.first_moment(), optimizer.second_moment()});
   first.settings = record.settings;
   first.start = RunStart::resume;
   first.observer = nullptr;

@@ -22,7 +22,7 @@ constexpr std::uint64_t seed = 1;
 // Loads a model, or creates one with random weights and a context of at least `positions`.
 Transformer make_gpt(const BenchmarkOptions& options, std::int64_t positions,
                      std::int64_t ModelCost::*memory) {
-  if (!options.model.empty()) return load_model(options.model).gpt;
+  if (!options.model.empty()) return load_model(options.model).transformer;
   StackSpecification config = find_gpt_config(options.config);
   config.context = std::max(config.context, positions);
   require_memory(options.config, model_cost(config).*memory);

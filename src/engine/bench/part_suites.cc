@@ -90,7 +90,7 @@ BenchmarkReport measure_attention(const BenchmarkOptions& options) {
           kernels::weight_format_name(options.dtype));
   const StackSpecification config = options.model.empty()
                                         ? find_gpt_config(options.config)
-                                        : load_model(options.model).gpt.specification();
+                                        : load_model(options.model).transformer.specification();
   const AttentionShape shape{.batch = options.batch.value_or(1),
                              .positions = options.context.value_or(4096),
                              .heads = config.heads(),

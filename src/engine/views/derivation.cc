@@ -103,7 +103,7 @@ Derivation Deriver::at(const Point& point) {
 }
 
 Derivation derive(const DerivedPass& from, const PointElement& element) {
-  const StackSpecification& config = from.model.gpt.specification();
+  const StackSpecification& config = from.model.transformer.specification();
   const std::int64_t positions = from.pass.positions();
   for (const std::int64_t position : {element.position, element.key}) {
     require(position >= 0 && position < positions, ErrorCode::invalid_argument,

@@ -16,7 +16,10 @@ namespace heed {
 class Deriver {
  public:
   Deriver(const DerivedPass& from, const PointElement& element)
-      : from_(from), pass_(from.pass), config_(from.model.gpt.specification()), element_(element) {}
+      : from_(from),
+        pass_(from.pass),
+        config_(from.model.transformer.specification()),
+        element_(element) {}
 
   Derivation at(const Point& point);
 
@@ -24,7 +27,7 @@ class Deriver {
   const AttentionSpecification& attention() const { return config_.block.attention; }
   // The key/value head that the chosen head reads; points of keys and values name one themselves.
   std::int64_t key_head() const;
-  const Parameters& parameters() const { return from_.model.gpt.parameters(); }
+  const Parameters& parameters() const { return from_.model.transformer.parameters(); }
   const BlockParameters& weights() const { return parameters().block(layer_); }
   const BlockActivations& block() const { return pass_.activations().block(layer_); }
   View<const float> last_residual() const { return pass_.activations().last_residual(); }

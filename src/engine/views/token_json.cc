@@ -13,7 +13,7 @@ namespace {
 // Of an encoder, whose texts stand between special tokens: [CLS] and [SEP] belong to no word, and
 // no space is before them.
 bool stands_apart(const LoadedModel& model, std::int32_t id) {
-  if (model.tokenizer == nullptr || model.gpt.specification().role != StackRole::encoder)
+  if (model.tokenizer == nullptr || model.transformer.specification().role != StackRole::encoder)
     return false;
   const auto& added = model.tokenizer->added_tokens();
   return std::ranges::any_of(

@@ -338,7 +338,7 @@ Reply walk(TraceState& state, const Request& request) {
   trace.pass->replay_layer(layer, capture);
   const Tensor<float> shares = edited_shares(trace, layer, head, position);
   const WordWalk walked =
-      walk_word(trace.model().gpt, capture, layer, head, position, shares.span());
+      walk_word(trace.model().transformer, capture, layer, head, position, shares.span());
 
   const std::vector<std::string> bytes = trace.model().token_bytes(trace.pass->tokens());
   const std::vector<TextWord> words = words_of(bytes);

@@ -73,7 +73,7 @@ OrderedJson explored_json(const State& state, const KnownModel* known) {
   if (known != nullptr) {
     shown = *known;
   } else {
-    shown.parameters = count_parameters(model.gpt.specification()).total;
+    shown.parameters = count_parameters(model.transformer.specification()).total;
     if (model.reading != nullptr) shown.about = model.reading->title;
     shown.bytes = shown.parameters * std::int64_t{sizeof(float)};
   }

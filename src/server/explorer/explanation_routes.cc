@@ -106,8 +106,8 @@ Reply by_token(const Request& request, const StoredTrace& trace, const LogitQues
   require_unedited(trace, "token attributions do");
   const IntegrationOptions options{.steps = bounded(request, "steps", 16, 1, 32),
                                    .baseline = baseline_of(request)};
-  const IntegratedGradients found =
-      integrate_gradients(trace.model().gpt, trace.pass->tokens(), {question, position}, options);
+  const IntegratedGradients found = integrate_gradients(
+      trace.model().transformer, trace.pass->tokens(), {question, position}, options);
   OrderedJson document{{"logit", json_number(found.metric)},
                        {"baseline", json_number(found.baseline)},
                        {"completeness_error", json_number(found.completeness_error)}};
@@ -142,7 +142,7 @@ Reply head_by_effect(TraceState& state, const Request& request) {
   const std::string unit = one_of(request, "unit", {"tokens", "words"});
   const std::span<const std::int32_t> tokens = trace.pass->tokens();
   const auto shown = edge_to_show(
-      trace.model().gpt, tokens,
+      trace.model().transformer, tokens,
       {.word = {unit_at(trace.units, position).begin, position + 1},
        .keys = unit == "words" ? token_runs(trace.units) : single_tokens(trace.positions())},
       request.stop);

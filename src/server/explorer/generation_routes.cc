@@ -29,10 +29,10 @@ class Writing {
  public:
   Writing(State& state, const Json& body, StopFlag stop) : Writing(state, Fields(body)) {
     const LoadedModel& model = *source_.model;
-    const StackSpecification& config = model.gpt.specification();
+    const StackSpecification& config = model.transformer.specification();
     const std::int64_t length =
         std::min<std::int64_t>(std::ssize(tokens_) + max_new_tokens_, config.context);
-    state.traces.require_room(model.gpt.architecture(), length);
+    state.traces.require_room(model.transformer.architecture(), length);
     const auto given = body.find("interventions");
     const Json list_of_none, &list = given != body.end() ? *given : list_of_none;
     const std::size_t kept = state.traces.keep(passes_named_in(list));
@@ -41,18 +41,18 @@ class Writing {
     interventions_ = requested_list(list);
     take(interventions_.bytes());
     const Texts texts{.target = tokens_};
-    editor_ = read_interventions(list, {.model = model.gpt,
-                                        .texts = texts,
-                                        .recorded =
-                                            [&](const std::string& id) {
-                                              return recorded_text(state.traces, id,
-                                                                   model.gpt.architecture());
-                                            },
-                                        .words = words_of(model),
-                                        .positions = config.context,
-                                        .take_memory = take,
-                                        .stop = stop});
-    session_.emplace(model.gpt, length);
+    editor_ = read_interventions(
+        list, {.model = model.transformer,
+               .texts = texts,
+               .recorded =
+                   [&](const std::string& id) {
+                     return recorded_text(state.traces, id, model.transformer.architecture());
+                   },
+               .words = words_of(model),
+               .positions = config.context,
+               .take_memory = take,
+               .stop = stop});
+    session_.emplace(model.transformer, length);
     generation_.emplace(*session_, model.tokenizer.get(),
                         GenerateOptions{.max_new_tokens = length - std::ssize(tokens_),
                                         .sampling = sampling_,
@@ -115,7 +115,7 @@ class Writing {
         source_(state.pool.named(fields.string("model").value_or(""))),
         tokens_(prompt_of(fields)),
         sampling_(sampling_of(fields)) {
-    const StackSpecification& config = source_.model->gpt.specification();
+    const StackSpecification& config = source_.model->transformer.specification();
     require_text_fits(config, tokens_);
     max_new_tokens_ = fields.integer("max_new_tokens", 1, config.context)
                           .value_or(std::min<std::int64_t>(32, config.context));
@@ -131,13 +131,14 @@ class Writing {
   std::vector<std::int32_t> prompt_of(const Fields& fields) const {
     if (!fields.has("tokens")) return source_.model->encode(fields.required_string("text"));
     require(!fields.has("text"), ErrorCode::invalid_argument, "give \"text\" or \"tokens\"");
-    return fields.required_token_ids("tokens", source_.model->gpt.specification().vocabulary_size);
+    return fields.required_token_ids("tokens",
+                                     source_.model->transformer.specification().vocabulary_size);
   }
 
   // A model's vocabulary may be padded beyond that of its tokenizer.
   std::size_t nameable() const {
     const LoadedModel& model = *source_.model;
-    const std::int64_t all = model.gpt.specification().vocabulary_size;
+    const std::int64_t all = model.transformer.specification().vocabulary_size;
     return static_cast<std::size_t>(
         model.tokenizer == nullptr
             ? all

@@ -290,8 +290,8 @@ void LiveTraining::prepare() {
   request_.observer = observer_.get();
   request_.stop = &stop_;
   request_.learning_rate_factor = &learning_rate_factor_;
-  request_.sample = [this](const Transformer& gpt, const Tokenizer& tokenizer) {
-    return run_sample(gpt, tokenizer, request_.settings, &stop_);
+  request_.sample = [this](const Transformer& transformer, const Tokenizer& tokenizer) {
+    return run_sample(transformer, tokenizer, request_.settings, &stop_);
   };
   training_ = std::make_unique<TrainingRun>(request_);
 }

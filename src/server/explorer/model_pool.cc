@@ -24,7 +24,7 @@ constexpr std::int64_t rounded_bytes = 2;
 }  // namespace
 
 const StackSpecification& ChosenModel::stack(PairSide side) const {
-  if (!is_translator()) return model->gpt.specification();
+  if (!is_translator()) return model->transformer.specification();
   return side == PairSide::source ? architecture().encoder() : architecture().decoder();
 }
 
@@ -84,7 +84,7 @@ const ChosenModel& ModelPool::add(ChosenModel chosen, std::int64_t parameters, c
   MemoryBudget::Share memory;
   budget_.take(memory, parameters * parameter_bytes, make_room);
   LoadedModel model = load();
-  if (model.gpt.parameters().prepared_format() != kernels::WeightFormat::f32) {
+  if (model.transformer.parameters().prepared_format() != kernels::WeightFormat::f32) {
     budget_.take(memory, parameters * rounded_bytes, make_room);
   }
   const auto held = std::make_shared<const Held>(Held{std::move(memory), std::move(model)});

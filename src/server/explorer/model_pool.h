@@ -32,7 +32,7 @@ struct ChosenModel {
   bool is_translator() const { return translator != nullptr; }
   const std::string& name() const { return is_translator() ? translator->name : model->name; }
   const Transformer& transformer() const {
-    return is_translator() ? translator->model : model->gpt;
+    return is_translator() ? translator->model : model->transformer;
   }
   const Architecture& architecture() const { return transformer().architecture(); }
   // The stack that reads a side; one text is a target.

@@ -19,9 +19,9 @@ constexpr std::int64_t max_tokenized = std::int64_t{1} << 15;
 
 // The longest text whose trace fits the budget.
 std::int64_t max_prompt_tokens(const State& state, const LoadedModel& model) {
-  const Architecture& architecture = model.gpt.architecture();
+  const Architecture& architecture = model.transformer.architecture();
   std::int64_t fits = 0;
-  std::int64_t fails = model.gpt.specification().context + 1;
+  std::int64_t fails = model.transformer.specification().context + 1;
   while (fails - fits > 1) {
     const std::int64_t middle = (fits + fails) / 2;
     const bool has_room = TraceStore::bytes_needed(architecture, middle) <= state.traces.budget();
@@ -33,7 +33,7 @@ std::int64_t max_prompt_tokens(const State& state, const LoadedModel& model) {
 Reply describe_model(State& state, const Request& request) {
   const ChosenModel chosen = state.model_of(request);
   const LoadedModel& model = *chosen.model;
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   return json_reply(
       {{"name", chosen.name()},
        {"embedded",
@@ -43,7 +43,7 @@ Reply describe_model(State& state, const Request& request) {
        {"activation", activation_name(config.block.feed_forward.activation)},
        {"tied", config.tied_unembedding},
        {"architecture", architecture_json(config)},
-       {"dtype", kernels::weight_format_name(model.gpt.parameters().prepared_format())},
+       {"dtype", kernels::weight_format_name(model.transformer.parameters().prepared_format())},
        {"has_tokenizer", model.tokenizer != nullptr},
        {"read", read_json(model.reading)},
        {"examples", examples_json(model)},
@@ -73,7 +73,7 @@ std::vector<std::int32_t> find_tokens(const LoadedModel& model, const std::strin
                                       std::size_t limit) {
   const std::string needle = ascii_lower(wanted);
   std::vector<std::pair<int, std::int32_t>> found;
-  const auto count = static_cast<std::int32_t>(model.gpt.specification().vocabulary_size);
+  const auto count = static_cast<std::int32_t>(model.transformer.specification().vocabulary_size);
   for (std::int32_t id = 0; id < count; ++id) {
     const std::string text = ascii_lower(token_text(model, id));
     const std::size_t at = text.find(needle);
@@ -98,7 +98,7 @@ Reply vocabulary(State& state, const Request& request) {
     return json_reply({{"tokens", tokens_json(model, find_tokens(model, *wanted, limit))}});
   }
   OrderedJson texts = OrderedJson::array();
-  const auto count = static_cast<std::int32_t>(model.gpt.specification().vocabulary_size);
+  const auto count = static_cast<std::int32_t>(model.transformer.specification().vocabulary_size);
   for (std::int32_t id = 0; id < count; ++id) texts.push_back(token_text(model, id));
   return json_reply({{"tokens", std::move(texts)}});
 }

@@ -28,7 +28,7 @@ Reply strongest(TraceState& state, const Request& request) {
   const std::int64_t position = position_of(request, trace);
   const auto top = static_cast<std::size_t>(
       std::min(bounded(request, "top", 20, 1, 1 << 20), config.feed_forward()));
-  const Transformer& gpt = trace.model().gpt;
+  const Transformer& transformer = trace.model().transformer;
   const View<const float> post = trace.pass->activations().block(layer).feed_forward.post;
   const std::span<const float> activations = post[position].span();
   const bool by_effect = one_of(request, "by", {"contribution", "direct"}) == "direct";
@@ -37,10 +37,11 @@ Reply strongest(TraceState& state, const Request& request) {
   const auto likeliest =
       static_cast<std::int32_t>(std::ranges::max_element(probabilities) - probabilities.begin());
   const std::vector<double> direct = direct_neuron_effects(
-      gpt, layer, activations, log_probability_direction(gpt, likeliest, probabilities),
+      transformer, layer, activations,
+      log_probability_direction(transformer, likeliest, probabilities),
       trace.pass->computed({PointKind::final_scale, -1}).view()(0, position, 0));
   std::vector<NeuronStrength> strongest =
-      strongest_neurons(gpt, layer, activations, by_effect ? activations.size() : top);
+      strongest_neurons(transformer, layer, activations, by_effect ? activations.size() : top);
   const auto effect_of = [&](const NeuronStrength& one) {
     return direct[static_cast<std::size_t>(one.neuron)];
   };
@@ -51,10 +52,10 @@ Reply strongest(TraceState& state, const Request& request) {
 
   Tensor<float> directions(Shape{std::ssize(strongest), config.channels});
   for (std::size_t i = 0; i < strongest.size(); ++i) {
-    copy_neuron_output(gpt, layer, strongest[i].neuron,
+    copy_neuron_output(transformer, layer, strongest[i].neuron,
                        directions.view()[static_cast<std::int64_t>(i)].span());
   }
-  const std::vector<VocabularyProjection> readings = project_to_logits(gpt, directions, 5);
+  const std::vector<VocabularyProjection> readings = project_to_logits(transformer, directions, 5);
   OrderedJson neurons = OrderedJson::array();
   for (std::size_t i = 0; i < strongest.size(); ++i) {
     OrderedJson promotes = OrderedJson::array();
@@ -90,7 +91,7 @@ Reply effects(TraceState& state, const Request& request) {
     options.chosen = checked_neuron(request.integer("neuron", 0), stack);
   }
   const NeuronEffects found =
-      neuron_effects(trace.model().gpt,
+      neuron_effects(trace.model().transformer,
                      trace.pass->tokens().first(static_cast<std::size_t>(position) + 1), options);
   OrderedJson neurons = OrderedJson::array();
   for (const NeuronEffect& effect : found.neurons) {
@@ -131,12 +132,12 @@ Reply one_neuron(State& state, const Request& request) {
       id ? &state.traces.use_of_one_text(*id, "activations of a neuron are") : nullptr;
   const ChosenModel chosen = trace != nullptr ? trace->source : state.model_of(request);
   const LoadedModel& model = *chosen.model;
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   const std::int64_t layer = checked_layer(request.integer_in_path("layer"), config);
   const std::int64_t neuron = checked_neuron(request.integer_in_path("neuron"), config);
   Tensor<float> direction(Shape{1, config.channels});
-  copy_neuron_output(model.gpt, layer, neuron, direction.span());
-  const VocabularyProjection reading = project_to_logits(model.gpt, direction, 10).front();
+  copy_neuron_output(model.transformer, layer, neuron, direction.span());
+  const VocabularyProjection reading = project_to_logits(model.transformer, direction, 10).front();
   OrderedJson activations = nullptr;
   if (trace != nullptr) {
     const View<const float> post = trace->pass->activations().block(layer).feed_forward.post;
@@ -184,7 +185,7 @@ OrderedJson context_json(const LoadedModel& model, const NeuronContext& context)
 Reply contexts(State& state, const Request& request) {
   const ChosenModel chosen = state.model_of(request);
   const LoadedModel& model = *chosen.model;
-  const StackSpecification& config = model.gpt.specification();
+  const StackSpecification& config = model.transformer.specification();
   const NeuronId id{checked_layer(request.integer_in_path("layer"), config),
                     checked_neuron(request.integer_in_path("neuron"), config)};
   const std::int64_t top = bounded(request, "top", 10, 1, 100);
@@ -193,9 +194,10 @@ Reply contexts(State& state, const Request& request) {
       state.neuron_contexts[fmt::format("{}/{}/{}/{}", id.layer, id.neuron, top, chosen.name())];
   if (kept.empty()) {
     const Corpus corpus = corpus_of(state, model);
-    const NeuronMemory memory = find_neuron_contexts(model.gpt, corpus.tokens, std::array{id},
-                                                     {.top = top, .stop = request.stop})
-                                    .front();
+    const NeuronMemory memory =
+        find_neuron_contexts(model.transformer, corpus.tokens, std::array{id},
+                             {.top = top, .stop = request.stop})
+            .front();
     OrderedJson rows = OrderedJson::array();
     for (const NeuronContext& context : memory.contexts) {
       rows.push_back(context_json(model, context));

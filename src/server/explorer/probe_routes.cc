@@ -16,7 +16,7 @@ constexpr std::string_view last_words = "the murderer was the";
 OrderedJson reading_json(const LoadedModel& model, const StoryProbe& probe, std::string_view text) {
   while (text.ends_with(' ')) text.remove_suffix(1);
   if (!text.ends_with(last_words)) return nullptr;
-  return probe.read(model.gpt, model.encode(text));
+  return probe.read(model.transformer, model.encode(text));
 }
 
 Reply culprit(State& state, const Request& request) {
@@ -26,7 +26,7 @@ Reply culprit(State& state, const Request& request) {
           "the probe is trained on mysteries of the microworld, which only the starter has read");
   if (state.culprit_probe == nullptr) {
     state.culprit_probe = std::make_shared<const StoryProbe>(
-        probe_stories(model.gpt, [&](std::string_view text) { return model.encode(text); },
+        probe_stories(model.transformer, [&](std::string_view text) { return model.encode(text); },
                       StoryProperty::culprit, {.stop = request.stop}));
   }
   const StoryProbe& probe = *state.culprit_probe;

@@ -45,13 +45,13 @@ WordRows word_rows(const LoadedModel& model, const std::vector<Point>& points,
                    const std::string& text, const std::string& word) {
   const std::vector<std::int32_t> tokens = model.encode(text);
   const std::int64_t position = find_word(text_words(model, tokens), word).last();
-  const Capture capture = trace(model.gpt, tokens, points);
+  const Capture capture = trace(model.transformer, tokens, points);
   return {position, vectors_at(capture, position)};
 }
 
 std::shared_ptr<const MeasuredWord> measure(const LoadedModel& model, const WordSenses& word,
                                             StopFlag stop) {
-  const std::vector<Point> points = depth_points(model.gpt.architecture());
+  const std::vector<Point> points = depth_points(model.transformer.architecture());
   std::vector<WordRows> all;
   std::vector<std::size_t> senses;
   for (const SenseSentence& sentence : word.sentences) {
@@ -61,7 +61,7 @@ std::shared_ptr<const MeasuredWord> measure(const LoadedModel& model, const Word
   }
   auto measured = std::make_shared<MeasuredWord>();
   measured->sentences = &word;
-  Tensor<float> vectors(Shape{std::ssize(all), model.gpt.specification().channels});
+  Tensor<float> vectors(Shape{std::ssize(all), model.transformer.specification().channels});
   for (std::int64_t depth = 0; depth < std::ssize(points); ++depth) {
     for (std::int64_t i = 0; i < std::ssize(all); ++i) {
       std::ranges::copy(all[static_cast<std::size_t>(i)].rows.view()[depth].span(),
@@ -129,7 +129,7 @@ OrderedJson depth_json(const MeasuredWord& word, const MeasuredWord::Depth& dept
 
 OrderedJson own_json(const LoadedModel& model, const MeasuredWord& word, const std::string& text) {
   const WordRows own =
-      word_rows(model, depth_points(model.gpt.architecture()), text, word.sentences->word);
+      word_rows(model, depth_points(model.transformer.architecture()), text, word.sentences->word);
   OrderedJson depths = OrderedJson::array();
   for (std::size_t i = 0; i < word.depths.size(); ++i) {
     const MeasuredWord::Depth& depth = word.depths[i];

@@ -68,7 +68,7 @@ std::optional<std::vector<std::int32_t>> read_tokens(
 
 void read_one_text(const Fields& fields, const StoredTrace* base, TraceStore::NewTrace& wanted) {
   const LoadedModel& model = *wanted.source.model;
-  const StackSpecification& stack = model.gpt.specification();
+  const StackSpecification& stack = model.transformer.specification();
   auto tokens = read_tokens(fields, "text", "tokens", stack.vocabulary_size,
                             [&](const std::string& text) { return model.encode(text); });
   require(tokens || base != nullptr, ErrorCode::invalid_argument,

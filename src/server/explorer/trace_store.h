@@ -53,7 +53,7 @@ struct StoredTrace {
 
   // Of one text.
   const LoadedModel& model() const { return *source.model; }
-  const StackSpecification& specification() const { return model().gpt.specification(); }
+  const StackSpecification& specification() const { return model().transformer.specification(); }
   // Of the text, or of the target.
   std::int64_t positions() const { return std::ssize(tokens(PairSide::target)); }
 };

@@ -150,7 +150,7 @@ Reply directions(TraceState& state, const Request& request) {
           tokens.size());
   Capture capture(stream_points(trace.pass->architecture()));
   trace.pass->replay(capture);
-  const Transformer& model = trace.model().gpt;
+  const Transformer& model = trace.model().transformer;
   const WordCosines found =
       word_cosines(vectors_at(capture, position), word_directions(model, tokens, direction),
                    word_directions(model, others, direction));

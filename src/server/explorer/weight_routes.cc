@@ -118,16 +118,18 @@ Matrix matrix_of_role(const Request& request, const StackSpecification& config,
 
 Reply layer_weights(State& state, const Request& request) {
   const ChosenModel chosen_model = state.model_of(request);
-  const Transformer& gpt = chosen_model.transformer();
-  const std::int64_t layer = checked_layer(request.integer_in_path("layer"), gpt.specification());
+  const Transformer& transformer = chosen_model.transformer();
+  const std::int64_t layer =
+      checked_layer(request.integer_in_path("layer"), transformer.specification());
   const std::string& name = request.in_path("role");
   const auto role = std::ranges::find(roles, name);
   require(role != roles.end(), ErrorCode::not_found, "there are no weights '{}'; there are {}",
           name.substr(0, 40), fmt::join(roles, ", "));
-  return matrix_reply(request,
-                      matrix_of_role(request, gpt.specification(), gpt.parameters().block(layer),
-                                     static_cast<std::size_t>(role - roles.begin())),
-                      name);
+  return matrix_reply(
+      request,
+      matrix_of_role(request, transformer.specification(), transformer.parameters().block(layer),
+                     static_cast<std::size_t>(role - roles.begin())),
+      name);
 }
 
 Reply token_embedding(State& state, const Request& request) {
@@ -138,10 +140,10 @@ Reply token_embedding(State& state, const Request& request) {
 
 Reply position_embedding(State& state, const Request& request) {
   const ChosenModel chosen_model = state.model_of(request);
-  const Transformer& gpt = chosen_model.transformer();
-  require(gpt.specification().has_position_table(), ErrorCode::not_found,
+  const Transformer& transformer = chosen_model.transformer();
+  require(transformer.specification().has_position_table(), ErrorCode::not_found,
           "this model has no table of positions");
-  return matrix_reply(request, embedding(gpt.parameters().position_embedding()),
+  return matrix_reply(request, embedding(transformer.parameters().position_embedding()),
                       "position-embedding");
 }
 

@@ -28,7 +28,7 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
   static constexpr std::int64_t positions = 70;  // bf16 weights attend in bf16 from 64 on
 
-  const StackSpecification& stack() const { return gpt.specification(); }
+  const StackSpecification& stack() const { return transformer.specification(); }
 
   // The scores and the patterns of all layers.
   Capture planes() const {
@@ -37,7 +37,7 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
       points.push_back({PointKind::scores, layer});
       points.push_back({PointKind::pattern, layer});
     }
-    return trace(gpt, tokens, std::move(points));
+    return trace(transformer, tokens, std::move(points));
   }
 
   bool sees(std::int64_t layer, std::int64_t query, std::int64_t key) const {
@@ -45,7 +45,7 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
     return key <= query && (window == 0 || key > query - window);
   }
 
-  Transformer gpt = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_gpt(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3);
 };
@@ -55,9 +55,9 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyAttention, ::testing::ValuesIn(testing:
 
 TEST_P(FamilyAttention, RegionsAreThoseOfThePass) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
-    gpt.parameters().prepare(format);
+    transformer.parameters().prepare(format);
     const Capture capture = planes();
-    const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+    const RecordedPass pass(transformer, {.source = {}, .target = tokens});
     RecordedAttention kept(pass);
     for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
       LazyAttention lazy(stack(), {layer}, positions);
@@ -98,7 +98,7 @@ TEST_P(FamilyAttention, RegionsAreThoseOfThePass) {
 // Means of scores leave out what is masked, and are −∞ where all is.
 TEST_P(FamilyAttention, CellsPoolWhatIsVisible) {
   const Capture capture = planes();
-  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+  const RecordedPass pass(transformer, {.source = {}, .target = tokens});
   RecordedAttention kept(pass);
   constexpr std::int64_t pool = 8;
   for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
@@ -132,7 +132,7 @@ TEST_P(FamilyAttention, CellsPoolWhatIsVisible) {
 }
 
 TEST_P(FamilyAttention, ListsOfPositionsLeaveOutWhatIsMasked) {
-  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+  const RecordedPass pass(transformer, {.source = {}, .target = tokens});
   const std::int64_t layer = stack().layers - 1;
   LazyAttention lazy(stack(), {layer}, positions);
   lazy.observe_attention(layer, pass.attention_input(only_site, layer),
@@ -158,9 +158,9 @@ TEST_P(FamilyAttention, GrowsStepByStep) {
   KeyValueCache cache(stack(), 1, positions);
   const auto read = [&](std::int64_t begin, std::int64_t end) {
     const StackActivations activations(stack(), 1, end - begin, Keep::one_block);
-    gpt.forward({tokens.data() + begin, {1, end - begin}},
-                {.sequences = Sequences::next_of(cache, end - begin), .probe = &grown},
-                activations);
+    transformer.forward({tokens.data() + begin, {1, end - begin}},
+                        {.sequences = Sequences::next_of(cache, end - begin), .probe = &grown},
+                        activations);
   };
   read(0, 60);
   for (std::int64_t t = 60; t < positions; ++t) read(t, t + 1);
@@ -191,9 +191,9 @@ TEST(LazyAttention, KeepsSharedKeysOnce) {
 // Sums over tiles and over the whole pattern, in f32, of up to 70 terms.
 TEST_P(FamilyAttention, StatisticsAreThoseOfThePattern) {
   for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16}) {
-    gpt.parameters().prepare(format);
+    transformer.parameters().prepare(format);
     const Capture capture = planes();
-    const HeadScan scan = scan_heads(gpt, tokens);
+    const HeadScan scan = scan_heads(transformer, tokens);
     for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
       for (std::int64_t head = 0; head < stack().heads(); ++head) {
         const View<const float> pattern = capture.at({PointKind::pattern, layer}).view()[0][head];
@@ -231,11 +231,11 @@ TEST_P(FamilyAttention, WalksWithTheNumbersOfThePass) {
     points.push_back({PointKind::scores, layer});
     points.push_back({PointKind::pattern, layer});
     points.push_back({PointKind::head_results, layer});
-    const Capture capture = trace(gpt, tokens, points);
+    const Capture capture = trace(transformer, tokens, points);
     const auto at = [&](PointKind kind) { return capture.at({kind, layer}).view(); };
     for (std::int64_t head = 0; head < stack().heads(); ++head) {
       for (const std::int64_t t : {std::int64_t{0}, std::int64_t{9}, positions - 1}) {
-        const WordWalk walk = walk_word(gpt, capture, layer, head, t);
+        const WordWalk walk = walk_word(transformer, capture, layer, head, t);
         for (const KeyAnswer& answer : walk.answers) {
           const std::int64_t s = answer.position;
           ASSERT_EQ(answer.masked, !sees(layer, t, s));

@@ -93,9 +93,9 @@ void expect_statistics(const HeadScan& scan, const Capture& capture,
 }
 
 TEST(HeadScan, AgreesWithTheWholePattern) {
-  const Transformer gpt = testing::small_gpt(20, 96);
+  const Transformer transformer = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(90);
-  expect_statistics(scan_heads(gpt, tokens), trace_patterns(gpt, tokens), tokens);
+  expect_statistics(scan_heads(transformer, tokens), trace_patterns(transformer, tokens), tokens);
 }
 
 // A perfect induction head: on a repeated sequence, every query of the second half attends to the
@@ -124,11 +124,12 @@ TEST(HeadScan, GivesAPerfectInductionHeadAllOfTheScore) {
 
 TEST(HeadScan, UsesTheRoundedOperandsOfBf16Passes) {
   constexpr std::int64_t positions = 70;
-  Transformer gpt = testing::small_gpt(20, 96);
-  gpt.parameters().prepare(kernels::WeightFormat::bf16);  // from 64 positions on, products too
+  Transformer transformer = testing::small_gpt(20, 96);
+  transformer.parameters().prepare(
+      kernels::WeightFormat::bf16);  // from 64 positions on, products too
   const auto tokens = some_tokens(positions);
-  const Capture capture = trace_patterns(gpt, tokens);
-  const HeadScan scan = scan_heads(gpt, tokens);
+  const Capture capture = trace_patterns(transformer, tokens);
+  const HeadScan scan = scan_heads(transformer, tokens);
   for (std::int64_t layer = 0; layer < scan.layers(); ++layer) {
     for (std::int64_t head = 0; head < scan.heads(); ++head) {
       const HeadStatistics expected =
@@ -181,81 +182,83 @@ void expect_detections(const HeadScan& scan, const Capture& capture,
 }
 
 TEST(HeadScan, DetectsAsWholeMatricesDo) {
-  const Transformer gpt = testing::small_gpt(20, 96);
+  const Transformer transformer = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(70);
-  expect_detections(scan_heads(gpt, tokens, {.detectors = every_detector()}),
-                    trace_patterns(gpt, tokens), tokens);
+  expect_detections(scan_heads(transformer, tokens, {.detectors = every_detector()}),
+                    trace_patterns(transformer, tokens), tokens);
 }
 
 // Statistics include interventions, in edited heads and in later ones.
 TEST(HeadScan, SeesInterventions) {
-  const Transformer gpt = testing::small_gpt(20, 96);
+  const Transformer transformer = testing::small_gpt(20, 96);
   const auto tokens = some_tokens(70);
   Interventions editor(
-      gpt.specification(),
+      transformer.specification(),
       {{{PointKind::pattern, 0}, {.heads = {1}}, ScaleBy{0.5F}},
        {{PointKind::pattern, 1}, {.heads = {0}}, CutEdges{{{9, 9}, {9, 3}, {60, 2}}}},
        {{PointKind::scores, 1}, {.heads = {2}}, ScaleBy{-1.0F}},
        {{PointKind::residual_mid, 0}, {}, ScaleBy{0.25F}}});
   Capture capture({Point{PointKind::pattern, 0}, Point{PointKind::pattern, 1}});
-  const StackActivations activations(gpt.specification(), 1, 70, Keep::one_block);
-  gpt.forward({tokens.data(), {1, 70}},
-              {.sequences = {1, 70}, .probe = &capture, .editor = &editor}, activations);
-  const HeadScan scan = scan_heads(gpt, tokens, {.detectors = every_detector(), .editor = &editor});
+  const StackActivations activations(transformer.specification(), 1, 70, Keep::one_block);
+  transformer.forward({tokens.data(), {1, 70}},
+                      {.sequences = {1, 70}, .probe = &capture, .editor = &editor}, activations);
+  const HeadScan scan =
+      scan_heads(transformer, tokens, {.detectors = every_detector(), .editor = &editor});
   expect_statistics(scan, capture, tokens);
   expect_detections(scan, capture, tokens);
-  EXPECT_GT(
-      std::abs(scan.statistics(1, 1).entropy - scan_heads(gpt, tokens).statistics(1, 1).entropy),
-      1e-3);
+  EXPECT_GT(std::abs(scan.statistics(1, 1).entropy -
+                     scan_heads(transformer, tokens).statistics(1, 1).entropy),
+            1e-3);
 }
 
 TEST(HeadScan, ReadsTextsLongerThanTheContextInWindows) {
-  const Transformer gpt = testing::small_gpt(20, 32);
+  const Transformer transformer = testing::small_gpt(20, 32);
   const auto tokens = some_tokens(70);
   std::vector<std::int64_t> progress;
   const HeadScan scan =
-      scan_heads(gpt, tokens, {.detectors = {{}}, .progress = [&](const Progress& told) {
-                                 progress.push_back(told.done);
-                                 EXPECT_EQ(told.total, 70);
-                               }});
+      scan_heads(transformer, tokens, {.detectors = {{}}, .progress = [&](const Progress& told) {
+                                         progress.push_back(told.done);
+                                         EXPECT_EQ(told.total, 70);
+                                       }});
   EXPECT_EQ(progress, (std::vector<std::int64_t>{32, 64, 70}));
   double sum = 0;
   for (const auto& [begin, size] : {std::pair{0, 32}, std::pair{32, 32}, std::pair{64, 6}}) {
-    const HeadScan window = scan_heads(gpt, std::span(tokens).subspan(begin, size));
+    const HeadScan window = scan_heads(transformer, std::span(tokens).subspan(begin, size));
     sum += window.statistics(1, 2).entropy * (size - 1);
   }
   EXPECT_NEAR(scan.statistics(1, 2).entropy, sum / 67, 1e-6);
 }
 
 TEST(HeadScan, SupportsWindowsOfAnyLength) {
-  const Transformer gpt = testing::small_gpt(20, 32);
+  const Transformer transformer = testing::small_gpt(20, 32);
   const auto tokens = some_tokens(24);
-  const HeadScan whole = scan_heads(gpt, tokens, {.window = 12});
-  const HeadScan first = scan_heads(gpt, std::span(tokens).first(12));
-  const HeadScan second = scan_heads(gpt, std::span(tokens).last(12));
+  const HeadScan whole = scan_heads(transformer, tokens, {.window = 12});
+  const HeadScan first = scan_heads(transformer, std::span(tokens).first(12));
+  const HeadScan second = scan_heads(transformer, std::span(tokens).last(12));
   EXPECT_NEAR(whole.statistics(0, 1).entropy,
               (first.statistics(0, 1).entropy + second.statistics(0, 1).entropy) / 2, 1e-6);
-  EXPECT_THROW(scan_heads(gpt, tokens, {.window = 33}), Error);
-  EXPECT_THROW(scan_heads(gpt, tokens, {.window = -1}), Error);
+  EXPECT_THROW(scan_heads(transformer, tokens, {.window = 33}), Error);
+  EXPECT_THROW(scan_heads(transformer, tokens, {.window = -1}), Error);
 }
 
 TEST(HeadScan, RefusesWhatItCannotRead) {
-  const Transformer gpt = testing::small_gpt(20, 32);
-  EXPECT_THROW(scan_heads(gpt, {}), Error);
-  EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{20}), Error);
-  EXPECT_THROW(HeadScan(gpt.architecture(), {.detectors = {{.pattern = HeadPattern::custom}}}),
-               Error);
-  const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{1, 2});
+  const Transformer transformer = testing::small_gpt(20, 32);
+  EXPECT_THROW(scan_heads(transformer, {}), Error);
+  EXPECT_THROW(scan_heads(transformer, std::vector<std::int32_t>{20}), Error);
+  EXPECT_THROW(
+      HeadScan(transformer.architecture(), {.detectors = {{.pattern = HeadPattern::custom}}}),
+      Error);
+  const HeadScan scan = scan_heads(transformer, std::vector<std::int32_t>{1, 2});
   EXPECT_THROW(scan.statistics(2, 0), Error);
   EXPECT_THROW(scan.statistics(0, 3), Error);
   EXPECT_THROW(scan.detection(0, 0, 0), Error);
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(scan_heads(gpt, std::vector<std::int32_t>{1, 2}, {.stop = &stop}), Error);
+  EXPECT_THROW(scan_heads(transformer, std::vector<std::int32_t>{1, 2}, {.stop = &stop}), Error);
 }
 
 TEST(HeadScan, ATextOfOneTokenHasNoStatistics) {
-  const Transformer gpt = testing::small_gpt(20, 32);
-  const HeadScan scan = scan_heads(gpt, std::vector<std::int32_t>{7}, {.detectors = {{}}});
+  const Transformer transformer = testing::small_gpt(20, 32);
+  const HeadScan scan = scan_heads(transformer, std::vector<std::int32_t>{7}, {.detectors = {{}}});
   EXPECT_EQ(scan.statistics(0, 0).entropy, 0);
   EXPECT_EQ(scan.detection(0, 0, 0), 0);
 }

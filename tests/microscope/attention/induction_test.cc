@@ -15,8 +15,8 @@ namespace {
 
 // A model with zero weights attends uniformly and predicts a uniform distribution.
 TEST(Induction, OfAnUntrainedModelIsChance) {
-  const Transformer gpt({.stacks = {make_gpt_config(2, 2, 16, 32, 50)}});
-  const InductionMeasure measure = measure_induction(gpt, {.sequences = 2, .length = 16});
+  const Transformer transformer({.stacks = {make_gpt_config(2, 2, 16, 32, 50)}});
+  const InductionMeasure measure = measure_induction(transformer, {.sequences = 2, .length = 16});
   EXPECT_EQ(measure.induction.size(), 4U);
   EXPECT_NEAR(measure.first_half_loss, std::log(50.0), 1e-5);
   EXPECT_NEAR(measure.repeated_half_loss, std::log(50.0), 1e-5);
@@ -34,9 +34,9 @@ TEST(Induction, OfAnUntrainedModelIsChance) {
 // Random weights have a largest score, but no such head; nothing is measured without one.
 TEST(Induction, OfRandomModelsNamesNoHead) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
-    Transformer gpt({.stacks = {make_gpt_config(2, 4, 32, 64, 100)}});
-    gpt.parameters().initialize(seed);
-    const InductionCircuit circuit = measure_induction_circuit(gpt, {.seed = seed});
+    Transformer transformer({.stacks = {make_gpt_config(2, 4, 32, 64, 100)}});
+    transformer.parameters().initialize(seed);
+    const InductionCircuit circuit = measure_induction_circuit(transformer, {.seed = seed});
     EXPECT_FALSE(circuit.whole.induction_head()) << seed;
     EXPECT_FALSE(circuit.whole.previous_head()) << seed;
     EXPECT_FALSE(circuit.loss_without_induction_head);
@@ -46,7 +46,7 @@ TEST(Induction, OfRandomModelsNamesNoHead) {
 
 // Scores of a pattern set by an intervention.
 TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
-  const Transformer gpt = testing::small_gpt(40);
+  const Transformer transformer = testing::small_gpt(40);
   Tensor<float> pattern(Shape{1, 3, 20, 20});
   for (std::int64_t t = 0; t < 20; ++t) {
     pattern.view()(0, 1, t, t >= 10 ? t - 9 : t) = 1;
@@ -54,9 +54,9 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
   }
   std::vector<Intervention> frozen;
   frozen.push_back({{PointKind::pattern, 1}, {.heads = {1, 2}}, ReplaceWith{std::move(pattern)}});
-  Interventions editor(gpt.specification(), std::move(frozen));
+  Interventions editor(transformer.specification(), std::move(frozen));
   const InductionMeasure measure =
-      measure_induction(gpt, {.sequences = 3, .length = 10, .editor = &editor});
+      measure_induction(transformer, {.sequences = 3, .length = 10, .editor = &editor});
   EXPECT_EQ(measure.best_induction().layer, 1);
   EXPECT_EQ(measure.best_induction().head, 1);
   EXPECT_NEAR(measure.best_induction().score, 1, 1e-6);
@@ -64,7 +64,7 @@ TEST(Induction, FindsTheHeadThatAttendsAfterTheFirstOccurrence) {
   EXPECT_NEAR(measure.best_previous().score, 1, 1e-6);
   EXPECT_FALSE(measure.previous_head()) << "three sequences are too few";
   const InductionMeasure more =
-      measure_induction(gpt, {.sequences = 8, .length = 10, .editor = &editor});
+      measure_induction(transformer, {.sequences = 8, .length = 10, .editor = &editor});
   ASSERT_TRUE(more.previous_head());
   EXPECT_EQ(more.previous_head()->head, 2);
   // This pattern looks R - 1 back whether anything is repeated or not: by position, no induction.
@@ -97,10 +97,10 @@ class AttendsBehindTheFirst final : public Editor {
 };
 
 TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
-  const Transformer gpt = testing::small_gpt(40);
+  const Transformer transformer = testing::small_gpt(40);
   AttendsBehindTheFirst editor;
   const InductionMeasure measure =
-      measure_induction(gpt, {.sequences = 16, .length = 10, .editor = &editor});
+      measure_induction(transformer, {.sequences = 16, .length = 10, .editor = &editor});
   ASSERT_TRUE(measure.induction_head())
       << measure.best_induction().score << " " << measure.best_induction().control << " ± "
       << measure.best_induction().standard_error;
@@ -111,14 +111,14 @@ TEST(Induction, NamesAHeadThatNeedsTheRepetition) {
 }
 
 TEST(Induction, RefusesWhatDoesNotFit) {
-  const Transformer gpt = testing::small_gpt(40);
-  EXPECT_THROW(measure_induction(gpt, {.length = 33}), Error);
-  EXPECT_THROW(measure_induction(gpt, {.length = 1}), Error);
-  EXPECT_THROW(measure_induction(gpt, {.sequences = 0}), Error);
-  EXPECT_THROW(measure_induction(gpt, {.sequences = most_induction_sequences + 1}), Error);
+  const Transformer transformer = testing::small_gpt(40);
+  EXPECT_THROW(measure_induction(transformer, {.length = 33}), Error);
+  EXPECT_THROW(measure_induction(transformer, {.length = 1}), Error);
+  EXPECT_THROW(measure_induction(transformer, {.sequences = 0}), Error);
+  EXPECT_THROW(measure_induction(transformer, {.sequences = most_induction_sequences + 1}), Error);
   const std::atomic<bool> stop{true};
   testing::expect_error(
-      ErrorCode::interrupted, [&] { measure_induction(gpt, {.stop = &stop}); }, "stopped");
+      ErrorCode::interrupted, [&] { measure_induction(transformer, {.stop = &stop}); }, "stopped");
 }
 
 TEST(Induction, FindsTheLargestRise) {

@@ -20,12 +20,13 @@ namespace {
 // Tolerance between two computations of a weight of at most one: a few roundings.
 constexpr double weight_tolerance = 1e-6;
 
-void read(const Transformer& gpt, std::span<const std::int32_t> tokens, KeyValueCache& cache,
-          Probe& probe) {
+void read(const Transformer& transformer, std::span<const std::int32_t> tokens,
+          KeyValueCache& cache, Probe& probe) {
   const auto positions = std::ssize(tokens);
-  const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
-  gpt.forward({tokens.data(), {1, positions}},
-              {.sequences = Sequences::next_of(cache, positions), .probe = &probe}, activations);
+  const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block);
+  transformer.forward({tokens.data(), {1, positions}},
+                      {.sequences = Sequences::next_of(cache, positions), .probe = &probe},
+                      activations);
 }
 
 // A head with random queries and keys and its materialised plane.
@@ -75,15 +76,15 @@ struct RandomHead {
 };
 
 TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
-  const Transformer gpt = testing::small_gpt(20, 64);
+  const Transformer transformer = testing::small_gpt(20, 64);
   const auto tokens = testing::random_tokens(50, 20, 3);
-  const Capture materialised = trace_patterns(gpt, tokens);
-  LazyAttention attention(gpt.specification(), {}, 50);
-  KeyValueCache cache(gpt.specification(), 1, 64);
-  read(gpt, tokens, cache, attention);
-  for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
+  const Capture materialised = trace_patterns(transformer, tokens);
+  LazyAttention attention(transformer.specification(), {}, 50);
+  KeyValueCache cache(transformer.specification(), 1, 64);
+  read(transformer, tokens, cache, attention);
+  for (std::int64_t layer = 0; layer < transformer.specification().layers; ++layer) {
     const View<const float> patterns = materialised.at({PointKind::pattern, layer}).view()[0];
-    for (std::int64_t head = 0; head < gpt.specification().heads(); ++head) {
+    for (std::int64_t head = 0; head < transformer.specification().heads(); ++head) {
       const Tensor<float> tile = attention.region({.layer = layer,
                                                    .head = head,
                                                    .query_begin = 7,
@@ -110,15 +111,16 @@ TEST(LazyAttention, HasTheMaterialisedPatternOfAPass) {
 }
 
 TEST(LazyAttention, GrowsStepByStep) {
-  const Transformer gpt = testing::small_gpt(20, 64);
+  const Transformer transformer = testing::small_gpt(20, 64);
   const auto tokens = testing::random_tokens(30, 20, 3);
-  LazyAttention whole(gpt.specification(), {1}, 30);
-  LazyAttention grown(gpt.specification(), {1}, 40);
-  KeyValueCache whole_cache(gpt.specification(), 1, 64);
-  KeyValueCache cache(gpt.specification(), 1, 64);
-  read(gpt, tokens, whole_cache, whole);
-  read(gpt, std::span(tokens).first(26), cache, grown);
-  for (std::int64_t i = 26; i < 30; ++i) read(gpt, std::span(tokens).subspan(i, 1), cache, grown);
+  LazyAttention whole(transformer.specification(), {1}, 30);
+  LazyAttention grown(transformer.specification(), {1}, 40);
+  KeyValueCache whole_cache(transformer.specification(), 1, 64);
+  KeyValueCache cache(transformer.specification(), 1, 64);
+  read(transformer, tokens, whole_cache, whole);
+  read(transformer, std::span(tokens).first(26), cache, grown);
+  for (std::int64_t i = 26; i < 30; ++i)
+    read(transformer, std::span(tokens).subspan(i, 1), cache, grown);
   EXPECT_EQ(grown.positions(1), 30);
   for (const std::int64_t query : {10, 25, 26, 29}) {
     const auto expected = whole.row(1, 2, query);
@@ -126,11 +128,11 @@ TEST(LazyAttention, GrowsStepByStep) {
     for (std::size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], weight_tolerance);
   }
   // A pass that was not observed leaves a gap.
-  KeyValueCache late(gpt.specification(), 1, 64);
-  LazyAttention nobody(gpt.specification(), {0}, 40);
-  read(gpt, std::span(tokens).first(4), late, nobody);
-  LazyAttention gap(gpt.specification(), {1}, 40);
-  EXPECT_THROW(read(gpt, std::span(tokens).subspan(4, 1), late, gap), Error);
+  KeyValueCache late(transformer.specification(), 1, 64);
+  LazyAttention nobody(transformer.specification(), {0}, 40);
+  read(transformer, std::span(tokens).first(4), late, nobody);
+  LazyAttention gap(transformer.specification(), {1}, 40);
+  EXPECT_THROW(read(transformer, std::span(tokens).subspan(4, 1), late, gap), Error);
 }
 
 TEST(LazyAttention, PoolsAtEveryLevel) {
@@ -188,19 +190,19 @@ TEST(LazyAttention, FindsTheMostAttended) {
 }
 
 TEST(LazyAttention, RefusesWhatIsNotThere) {
-  const Transformer gpt = testing::small_gpt(20, 64);
-  EXPECT_THROW(LazyAttention(gpt.specification(), {2}, 10), Error);
-  LazyAttention attention(gpt.specification(), {0}, 10);
+  const Transformer transformer = testing::small_gpt(20, 64);
+  EXPECT_THROW(LazyAttention(transformer.specification(), {2}, 10), Error);
+  LazyAttention attention(transformer.specification(), {0}, 10);
   EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4}), Error);  // no pass yet
-  KeyValueCache cache(gpt.specification(), 1, 64);
-  read(gpt, testing::random_tokens(10, 20, 3), cache, attention);
+  KeyValueCache cache(transformer.specification(), 1, 64);
+  read(transformer, testing::random_tokens(10, 20, 3), cache, attention);
   EXPECT_THROW(attention.region({.layer = 1, .query_end = 4, .key_end = 4}), Error);
   EXPECT_THROW(attention.region({.head = 3, .query_end = 4, .key_end = 4}), Error);
   EXPECT_THROW(attention.region({.query_end = 4, .key_end = 4, .pool = 3}), Error);
   EXPECT_THROW(attention.row(0, 0, 10), Error);
-  KeyValueCache long_cache(gpt.specification(), 1, 64);
-  LazyAttention small(gpt.specification(), {0}, 5);
-  EXPECT_THROW(read(gpt, testing::random_tokens(10, 20, 3), long_cache, small), Error);
+  KeyValueCache long_cache(transformer.specification(), 1, 64);
+  LazyAttention small(transformer.specification(), {0}, 5);
+  EXPECT_THROW(read(transformer, testing::random_tokens(10, 20, 3), long_cache, small), Error);
 }
 
 // A prompt in bf16, then single tokens in f32, as in a generation with bf16 weights.

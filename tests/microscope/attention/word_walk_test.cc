@@ -14,11 +14,11 @@ namespace {
 const std::vector<std::int32_t> walked_tokens{3, 14, 15, 9, 2, 6, 5, 3, 5, 8};
 
 // All points that a walk is compared with, of one pass.
-Capture traced(const Transformer& gpt, std::int64_t layer) {
-  std::vector<Point> points = word_walk_points(gpt.specification(), layer);
+Capture traced(const Transformer& transformer, std::int64_t layer) {
+  std::vector<Point> points = word_walk_points(transformer.specification(), layer);
   points.push_back({PointKind::scores, layer});
   points.push_back({PointKind::pattern, layer});
-  return trace(gpt, walked_tokens, std::move(points));
+  return trace(transformer, walked_tokens, std::move(points));
 }
 
 class WordWalkTest : public ::testing::Test {
@@ -26,17 +26,17 @@ class WordWalkTest : public ::testing::Test {
   // Calls inspect(walk, capture) for every head at every position.
   template <class Inspect>
   void for_every_walk(Inspect&& inspect) {
-    for (std::int64_t layer = 0; layer < gpt.specification().layers; ++layer) {
-      const Capture capture = traced(gpt, layer);
-      for (std::int64_t head = 0; head < gpt.specification().heads(); ++head) {
+    for (std::int64_t layer = 0; layer < transformer.specification().layers; ++layer) {
+      const Capture capture = traced(transformer, layer);
+      for (std::int64_t head = 0; head < transformer.specification().heads(); ++head) {
         for (std::int64_t t = 0; t < std::ssize(walked_tokens); ++t) {
-          inspect(walk_word(gpt, capture, layer, head, t), capture);
+          inspect(walk_word(transformer, capture, layer, head, t), capture);
         }
       }
     }
   }
 
-  Transformer gpt = testing::small_gpt(20);
+  Transformer transformer = testing::small_gpt(20);
 };
 
 TEST_F(WordWalkTest, OutputIsWhatTheModelComputed) {
@@ -73,14 +73,14 @@ TEST_F(WordWalkTest, ScoresAndSharesAreThoseOfTheModel) {
 }
 
 TEST_F(WordWalkTest, HeadsAndBiasMakeUpWhatAttentionAddsToTheStream) {
-  const Capture capture = traced(gpt, 1);
-  std::vector<double> sum(gpt.specification().channels, 0.0);
+  const Capture capture = traced(transformer, 1);
+  std::vector<double> sum(transformer.specification().channels, 0.0);
   WordWalk walk;
-  for (std::int64_t head = 0; head < gpt.specification().heads(); ++head) {
-    walk = walk_word(gpt, capture, 1, head, 7);
+  for (std::int64_t head = 0; head < transformer.specification().heads(); ++head) {
+    walk = walk_word(transformer, capture, 1, head, 7);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += walk.head_projection[i];
   }
-  const View<const float> bias = gpt.parameters().block(1).projection.bias;
+  const View<const float> bias = transformer.parameters().block(1).projection.bias;
   for (std::size_t i = 0; i < sum.size(); ++i) {
     EXPECT_NEAR(sum[i] + bias(i), walk.attention_out[i], 1e-5 * (1 + std::abs(sum[i])));
     EXPECT_NEAR(walk.residual_before[i] + walk.attention_out[i], walk.residual_after[i], 1e-5);
@@ -88,10 +88,10 @@ TEST_F(WordWalkTest, HeadsAndBiasMakeUpWhatAttentionAddsToTheStream) {
 }
 
 TEST_F(WordWalkTest, RefusesWhatDoesNotExist) {
-  const Capture capture = traced(gpt, 0);
-  EXPECT_THROW(walk_word(gpt, capture, 2, 0, 0), Error);
-  EXPECT_THROW(walk_word(gpt, capture, 0, 3, 0), Error);
-  EXPECT_THROW(walk_word(gpt, capture, 0, 0, std::ssize(walked_tokens)), Error);
+  const Capture capture = traced(transformer, 0);
+  EXPECT_THROW(walk_word(transformer, capture, 2, 0, 0), Error);
+  EXPECT_THROW(walk_word(transformer, capture, 0, 3, 0), Error);
+  EXPECT_THROW(walk_word(transformer, capture, 0, 0, std::ssize(walked_tokens)), Error);
 }
 
 }  // namespace

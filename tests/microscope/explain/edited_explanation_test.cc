@@ -31,8 +31,8 @@ std::vector<Point> editable_points(const StackSpecification& config) {
 class EditedExplanation : public ::testing::Test {
  protected:
   RecordedPass pass_with(std::vector<Intervention> interventions) const {
-    return {gpt, Texts{.source = {}, .target = tokens},
-            std::make_shared<Interventions>(gpt.specification(), std::move(interventions))};
+    return {transformer, Texts{.source = {}, .target = tokens},
+            std::make_shared<Interventions>(transformer.specification(), std::move(interventions))};
   }
   double value_of(const Attribution& attribution, const std::string& name) const {
     const auto found = std::ranges::find(attribution.terms, name, &AttributionTerm::name);
@@ -40,7 +40,7 @@ class EditedExplanation : public ::testing::Test {
     return found == attribution.terms.end() ? 0 : found->value;
   }
 
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(17, 61, 3);
   const LogitQuestion question{7, 23};
 };
@@ -57,7 +57,7 @@ void expect_sum(const Attribution& attribution, double logit, const std::string&
 }
 
 TEST_F(EditedExplanation, AttributionsSumToTheLogitWhereverAPassIsChanged) {
-  for (const Point& point : editable_points(gpt.specification())) {
+  for (const Point& point : editable_points(transformer.specification())) {
     const RecordedPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const std::int64_t position : {8, 16}) {
       const Tensor<float> logits = pass.logits(position, position + 1);
@@ -97,7 +97,7 @@ TEST_F(EditedExplanation, AnAddedVectorIsATermOfItsOwn) {
   Capture capture({Point{PointKind::final_scale}});
   pass.replay(capture);
   const double scale = capture.at({PointKind::final_scale}).view()(0, 16, 0);
-  const double expected = logit_direction(gpt, question).project(vector) / scale;
+  const double expected = logit_direction(transformer, question).project(vector) / scale;
   ASSERT_GT(std::abs(expected), 1e-3);
   const Attribution found = attribute_logit(pass, question, AttributionUnit::component);
   EXPECT_NEAR(value_of(found, "1_resid_mid_edit"), expected, 1e-5);
@@ -116,7 +116,7 @@ TEST_F(EditedExplanation, AnAblatedHeadHasNoSources) {
 }
 
 TEST_F(EditedExplanation, PartsOfTheStreamSumToIt) {
-  for (const Point& point : editable_points(gpt.specification())) {
+  for (const Point& point : editable_points(transformer.specification())) {
     const RecordedPass pass = pass_with({{point, {}, ScaleBy{0.5F}}});
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
       const ResidualParts parts = decompose_residual(pass, unit, 8);
@@ -136,9 +136,9 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
   const Point before{PointKind::residual_pre, 1}, at{PointKind::mixed_values, 1},
       after{PointKind::residual_mid, 1};
   const auto ask = [&](const Point& point, Change change) {
-    Interventions editor(gpt.specification(), {{at, {}, std::move(change)}});
-    differentiate_logit(gpt, tokens, {question}, {point}, &editor);
-    trace_prompt(gpt, tokens, {.points = {point_name(point) + "_grad"}}, {}, &editor);
+    Interventions editor(transformer.specification(), {{at, {}, std::move(change)}});
+    differentiate_logit(transformer, tokens, {question}, {point}, &editor);
+    trace_prompt(transformer, tokens, {.points = {point_name(point) + "_grad"}}, {}, &editor);
   };
   const AddVector vector{std::vector<float>(8, 0.5F)};
   EXPECT_NO_THROW(ask(before, vector));
@@ -157,10 +157,11 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
 TEST_F(EditedExplanation, GradientsStopAtEditedInputsOfHeads) {
   const AddVector vector{std::vector<float>(32, 0.5F)};
   const Point at{PointKind::key_input, 1};
-  Interventions editor(gpt.specification(), {{at, {.heads = {2}}, vector}});
-  EXPECT_NO_THROW(differentiate_logit(gpt, tokens, {question}, {at}, &editor));
+  Interventions editor(transformer.specification(), {{at, {.heads = {2}}, vector}});
+  EXPECT_NO_THROW(differentiate_logit(transformer, tokens, {question}, {at}, &editor));
   EXPECT_THROW(
-      differentiate_logit(gpt, tokens, {question}, {{PointKind::residual_pre, 1}}, &editor), Error);
+      differentiate_logit(transformer, tokens, {question}, {{PointKind::residual_pre, 1}}, &editor),
+      Error);
 }
 
 // An edited result of a head is a part of its own, and what the head itself wrote stays.
@@ -175,7 +176,7 @@ TEST_F(EditedExplanation, NothingChangedNothingAdded) {
   const RecordedPass pass = pass_with({});
   for (const AttributionUnit unit : units) {
     const Attribution kept = attribute_logit(pass, question, unit);
-    const Attribution read = attribute_logit(gpt, tokens, question, unit);
+    const Attribution read = attribute_logit(transformer, tokens, question, unit);
     ASSERT_EQ(kept.terms.size(), read.terms.size());
     for (std::size_t i = 0; i < kept.terms.size(); ++i) {
       EXPECT_EQ(kept.terms[i].name(), read.terms[i].name());

@@ -45,11 +45,11 @@ const std::vector<std::int32_t> tokens{5, 17, 42, 8, 33, 60, 12};
 
 // The pattern of a head by what attention kept equals what a pass computes, later keys included.
 TEST(EncoderObserved, ShowsAttentionInBothDirections) {
-  const Transformer gpt = bert();
-  LazyAttention lazy(gpt.specification(), {}, std::ssize(tokens));
-  observe_pass(gpt, tokens, lazy);
+  const Transformer transformer = bert();
+  LazyAttention lazy(transformer.specification(), {}, std::ssize(tokens));
+  observe_pass(transformer, tokens, lazy);
   testing::RecordingProbe probe;
-  observe_pass(gpt, tokens, probe);
+  observe_pass(transformer, tokens, probe);
   const auto& pattern = probe.records["blocks.1.attn.hook_pattern"].values;  // (1, H, T, T)
   double later = 0;
   for (std::int64_t head = 0; head < 4; ++head) {
@@ -69,17 +69,17 @@ TEST(EncoderObserved, ShowsAttentionInBothDirections) {
 // Logits of a trace go through the prediction head, and so do their gradients: along that of the
 // embedding of a word, the logit of another rises by the gradient's squared length.
 TEST(EncoderObserved, TracesLogitsAndTheirGradients) {
-  Transformer gpt = bert();
+  Transformer transformer = bert();
   const std::int32_t asked = 3;
   const auto logit = [&] {
-    const auto trace = trace_prompt(gpt, tokens, {.points = {"unembed.hook_out"}});
+    const auto trace = trace_prompt(transformer, tokens, {.points = {"unembed.hook_out"}});
     return double{trace.arrays.front().values[static_cast<std::size_t>(6 * 67 + asked)]};
   };
-  const Trace trace = trace_prompt(gpt, tokens, {.points = {"hook_embed_grad"}},
+  const Trace trace = trace_prompt(transformer, tokens, {.points = {"hook_embed_grad"}},
                                    {.logits = {{.position = 6, .token = asked}}});
   const std::span<const float> gradient(trace.arrays.front().values.begin() + 2 * 32, 32);
   const std::span<float> word =
-      gpt.parameters().tensor({Role::token_embedding}).span().subspan(42 * 32, 32);
+      transformer.parameters().tensor({Role::token_embedding}).span().subspan(42 * 32, 32);
   const std::vector<float> before(word.begin(), word.end());
   double squares = 0;
   for (const float g : gradient) squares += double{g} * g;
@@ -96,7 +96,7 @@ TEST(EncoderObserved, TracesLogitsAndTheirGradients) {
 }
 
 TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
-  const Transformer gpt = bert();
+  const Transformer transformer = bert();
   const Tensor<float> rows(Shape{1, 32});
   const PatchRequest patch{.clean = tokens, .corrupted = tokens};
   const LogitMetric metric{.question = {.token = 3}};
@@ -104,60 +104,62 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
   const NeuronId neuron[] = {{0, 0}};
   const HeadName head[] = {{0, 0}};
   const auto tokenizer = testing::microworld_tokenizer();
-  const StackActivations base(gpt.specification(), 1, 7, Keep::every_block);
+  const StackActivations base(transformer.specification(), 1, 7, Keep::every_block);
   struct Entry {
     const char* what;
     std::function<void()> call;
   };
   const std::vector<Entry> entries{
-      {"generation", [&] { Session session(gpt); }},
-      {"generation", [&] { BatchSession session(gpt, 8); }},
-      {"scoring a text", [&] { score_text(gpt, tokens, 2); }},
-      {"induction", [&] { measure_induction(gpt); }},
-      {"the circuit of induction", [&] { measure_induction_circuit(gpt); }},
+      {"generation", [&] { Session session(transformer); }},
+      {"generation", [&] { BatchSession session(transformer, 8); }},
+      {"scoring a text", [&] { score_text(transformer, tokens, 2); }},
+      {"induction", [&] { measure_induction(transformer); }},
+      {"the circuit of induction", [&] { measure_induction_circuit(transformer); }},
       {"patterns are detected under causal masks",
-       [&] { scan_heads(gpt, tokens, {.detectors = {{}}}); }},
+       [&] { scan_heads(transformer, tokens, {.detectors = {{}}}); }},
       {"logit attribution",
-       [&] { attribute_logit(gpt, tokens, {.token = 3}, AttributionUnit::head); }},
-      {"a direction of logits", [&] { logit_direction(gpt, {.token = 3}); }},
-      {"a gradient of logits", [&] { differentiate_logit(gpt, tokens, metric, points); }},
+       [&] { attribute_logit(transformer, tokens, {.token = 3}, AttributionUnit::head); }},
+      {"a direction of logits", [&] { logit_direction(transformer, {.token = 3}); }},
+      {"a gradient of logits", [&] { differentiate_logit(transformer, tokens, metric, points); }},
       {"estimated patching",
        [&] {
-         estimate_patching(gpt, {{}, tokens}, {{}, tokens}, metric, points);
+         estimate_patching(transformer, {{}, tokens}, {{}, tokens}, metric, points);
        }},
-      {"integrated gradients", [&] { integrate_gradients(gpt, tokens, metric); }},
-      {"a logit lens", [&] { look_through_layers(gpt, tokens); }},
+      {"integrated gradients", [&] { integrate_gradients(transformer, tokens, metric); }},
+      {"a logit lens", [&] { look_through_layers(transformer, tokens); }},
       {"a flow of the loss",
        [&] {
-         loss_flow(RecordedPass(gpt, {{}, tokens}), 3, 1);
+         loss_flow(RecordedPass(transformer, {{}, tokens}), 3, 1);
        }},
-      {"what neurons write", [&] { find_neuron_contexts(gpt, tokens, neuron); }},
+      {"what neurons write", [&] { find_neuron_contexts(transformer, tokens, neuron); }},
       {"a sum of residual parts",
-       [&] { decompose_residual(gpt, tokens, ResidualUnit::component); }},
-      {"circuits of heads", [&] { singular_vectors(gpt, HeadCircuit::query_key, 0, 0); }},
-      {"composition of heads", [&] { composition_scores(gpt, CompositionKind::query); }},
-      {"a projection to logits", [&] { project_to_logits(gpt, rows, 1); }},
-      {"weight processing", [&] { process_weights(gpt); }},
-      {"the probability of an answer", [&] { next_token_probabilities(gpt, tokens); }},
-      {"the probability of an answer", [&] { answer_probability(gpt, tokens, 3); }},
-      {"the probability of an answer", [&] { answer_probability_without(gpt, tokens, 3, head); }},
+       [&] { decompose_residual(transformer, tokens, ResidualUnit::component); }},
+      {"circuits of heads", [&] { singular_vectors(transformer, HeadCircuit::query_key, 0, 0); }},
+      {"composition of heads", [&] { composition_scores(transformer, CompositionKind::query); }},
+      {"a projection to logits", [&] { project_to_logits(transformer, rows, 1); }},
+      {"weight processing", [&] { process_weights(transformer); }},
+      {"the probability of an answer", [&] { next_token_probabilities(transformer, tokens); }},
+      {"the probability of an answer", [&] { answer_probability(transformer, tokens, 3); }},
+      {"the probability of an answer",
+       [&] { answer_probability_without(transformer, tokens, 3, head); }},
       {"effects of edges",
        [&] {
-         edge_to_show(gpt, tokens, {{6, 7}, single_tokens(7)});
+         edge_to_show(transformer, tokens, {{6, 7}, single_tokens(7)});
        }},
-      {"patching", [&] { patch_sweep(gpt, patch); }},
-      {"patching", [&] { estimate_sweep(gpt, patch); }},
-      {"variants of a text", [&] { Variants variants(gpt, base, {1}); }},
+      {"patching", [&] { patch_sweep(transformer, patch); }},
+      {"patching", [&] { estimate_sweep(transformer, patch); }},
+      {"variants of a text", [&] { Variants variants(transformer, base, {1}); }},
       {"a sum of residual parts",
        [&] {
-         decompose_residual(RecordedPass(gpt, {.source = {}, .target = tokens}),
+         decompose_residual(RecordedPass(transformer, {.source = {}, .target = tokens}),
                             ResidualUnit::component, -1);
        }},
       {"the gradient of the loss of a text",
-       [&] { trace_prompt(gpt, tokens, {.points = {"blocks.0.hook_resid_pre_grad"}}); }},
-      {"the microworld's check", [&] { check_microworld(gpt, *tokenizer, {}); }},
-      {"causes in the microworld", [&] { check_microworld_causality(gpt, *tokenizer, {}); }},
-      {"evidence in the microworld", [&] { check_evidence(gpt, *tokenizer, {}); }},
+       [&] { trace_prompt(transformer, tokens, {.points = {"blocks.0.hook_resid_pre_grad"}}); }},
+      {"the microworld's check", [&] { check_microworld(transformer, *tokenizer, {}); }},
+      {"causes in the microworld",
+       [&] { check_microworld_causality(transformer, *tokenizer, {}); }},
+      {"evidence in the microworld", [&] { check_evidence(transformer, *tokenizer, {}); }},
   };
   for (const Entry& entry : entries) {
     SCOPED_TRACE(entry.what);

@@ -21,16 +21,16 @@ using testing::relative_error;
 
 // Random gains and biases too: after initialize() the ones are one and the others zero.
 Transformer unruly_gpt(StackSpecification config = testing::small_config()) {
-  Transformer gpt = testing::random_gpt(config);
+  Transformer transformer = testing::random_gpt(config);
   RandomStream random(11, 0);
-  for (const auto& [id, shape] : gpt.parameters().list()) {
+  for (const auto& [id, shape] : transformer.parameters().list()) {
     if (shape.rank() != 1) continue;
-    for (float& value : gpt.parameters().tensor(id).span()) {
+    for (float& value : transformer.parameters().tensor(id).span()) {
       value = static_cast<float>(id.part == Part::weight ? 1 + 0.3 * random.normal()
                                                          : 0.5 * random.normal());
     }
   }
-  return gpt;
+  return transformer;
 }
 
 StackSpecification without_biases() {
@@ -52,9 +52,10 @@ std::vector<double> softmax(std::span<const float> logits) {
 
 class Explanation : public ::testing::TestWithParam<bool> {
  protected:
-  Transformer gpt = unruly_gpt(GetParam() ? testing::small_config() : without_biases());
-  std::vector<std::int32_t> tokens = random_tokens(17, gpt.specification().vocabulary_size, 3);
-  Tensor<float> logits = full_logits(gpt, tokens);
+  Transformer transformer = unruly_gpt(GetParam() ? testing::small_config() : without_biases());
+  std::vector<std::int32_t> tokens =
+      random_tokens(17, transformer.specification().vocabulary_size, 3);
+  Tensor<float> logits = full_logits(transformer, tokens);
 };
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutBiases, Explanation, ::testing::Bool());
@@ -67,7 +68,8 @@ TEST_P(Explanation, AttributionsSumToTheLogit) {
                                      AttributionUnit::neuron, AttributionUnit::source}) {
     for (const std::int64_t position : {0, 8, -1}) {
       for (const LogitQuestion& question : {LogitQuestion{7, {}}, LogitQuestion{7, 23}}) {
-        const Attribution attribution = attribute_logit(gpt, tokens, question, unit, position);
+        const Attribution attribution =
+            attribute_logit(transformer, tokens, question, unit, position);
         const std::int64_t row = attribution.position;
         const double expected =
             double{logits.view()(row, 7)} - (question.against ? logits.view()(row, 23) : 0.0F);
@@ -85,7 +87,7 @@ TEST_P(Explanation, AttributionsSumToTheLogit) {
 TEST_P(Explanation, UnitsAgree) {
   const LogitQuestion question{5, 40};
   const auto terms = [&](AttributionUnit unit) {
-    return attribute_logit(gpt, tokens, question, unit).terms;
+    return attribute_logit(transformer, tokens, question, unit).terms;
   };
   const auto heads = terms(AttributionUnit::head);
   const auto sources = terms(AttributionUnit::source);
@@ -112,17 +114,17 @@ TEST_P(Explanation, UnitsAgree) {
 
 TEST_P(Explanation, RefusesWhatIsNotThere) {
   const auto ask = [&](std::int32_t token, std::int64_t position) {
-    attribute_logit(gpt, tokens, {token}, AttributionUnit::head, position);
+    attribute_logit(transformer, tokens, {token}, AttributionUnit::head, position);
   };
   EXPECT_THROW(ask(61, -1), Error);
   EXPECT_THROW(ask(-1, -1), Error);
   EXPECT_THROW(ask(3, 17), Error);
-  EXPECT_THROW(look_through_layers(gpt, tokens, {.followed = {1, 2}}), Error);
-  EXPECT_THROW(look_through_layers(gpt, tokens, {.followed = {61}}), Error);
+  EXPECT_THROW(look_through_layers(transformer, tokens, {.followed = {1, 2}}), Error);
+  EXPECT_THROW(look_through_layers(transformer, tokens, {.followed = {61}}), Error);
 }
 
 TEST_P(Explanation, TheLastRowOfTheLensIsTheModel) {
-  const LogitLens lens = look_through_layers(gpt, tokens, {.top = 61, .followed = {9}});
+  const LogitLens lens = look_through_layers(transformer, tokens, {.top = 61, .followed = {9}});
   ASSERT_EQ(lens.points.size(), 4U);
   EXPECT_EQ(point_name(lens.points.back()), "blocks.2.hook_resid_post");
   for (std::int64_t t = 0; t < lens.positions; ++t) {
@@ -144,11 +146,12 @@ TEST_P(Explanation, TheLastRowOfTheLensIsTheModel) {
 
 // Against plain loops, for a middle layer and without the norm.
 TEST_P(Explanation, TheLensReadsTheStream) {
-  const LogitLens lens = look_through_layers(gpt, tokens, {.top = 1, .norm = LensNorm::none});
-  const Capture capture = trace(gpt, tokens, {{PointKind::residual_pre, 1}});
+  const LogitLens lens =
+      look_through_layers(transformer, tokens, {.top = 1, .norm = LensNorm::none});
+  const Capture capture = trace(transformer, tokens, {{PointKind::residual_pre, 1}});
   const View<const float> stream = capture.at({PointKind::residual_pre, 1}).view()[0];
   Tensor<float> expected(Shape{17, 61});
-  gpt.project(stream, expected);
+  transformer.project(stream, expected);
   for (std::int64_t t = 0; t < 17; ++t) {
     const std::vector<double> shares = softmax(expected.view()[t].span());
     const auto best = std::ranges::max_element(shares);
@@ -159,7 +162,7 @@ TEST_P(Explanation, TheLensReadsTheStream) {
 
 TEST_P(Explanation, PartsOfTheStreamSumToIt) {
   for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-    const ResidualParts parts = decompose_residual(gpt, tokens, unit, 8);
+    const ResidualParts parts = decompose_residual(transformer, tokens, unit, 8);
     std::vector<float> sum(parts.stream.size());
     double share = 0;
     for (std::size_t i = 0; i < parts.parts.size(); ++i) {
@@ -176,7 +179,7 @@ TEST_P(Explanation, PartsOfTheStreamSumToIt) {
 
 // Softmax in double of float logits whose rounding is about 1e-7 of their size of a few units.
 TEST_P(Explanation, ProcessedWeightsPredictTheSame) {
-  const Transformer processed = process_weights(gpt);
+  const Transformer processed = process_weights(transformer);
   const Tensor<float> after = full_logits(processed, tokens);
   double worst = 0;
   double shift = 0;
@@ -194,7 +197,7 @@ TEST_P(Explanation, ProcessedWeightsPredictTheSame) {
 }
 
 TEST_P(Explanation, ProcessingLeavesWhatItSays) {
-  const Transformer processed = process_weights(gpt);
+  const Transformer processed = process_weights(transformer);
   const Parameters& parameters = processed.parameters();
   EXPECT_FALSE(processed.specification().tied_unembedding);
   for (const auto& [id, shape] : parameters.list()) {
@@ -225,7 +228,7 @@ TEST_P(Explanation, ProcessingLeavesWhatItSays) {
 }
 
 TEST_P(Explanation, NothingAskedNothingDone) {
-  const Transformer same = process_weights(gpt, {false, false, false, false});
+  const Transformer same = process_weights(transformer, {false, false, false, false});
   const Tensor<float> after = full_logits(same, tokens);
   EXPECT_EQ(relative_error(after.span(), logits.span()), 0);
 }

@@ -25,7 +25,7 @@ namespace {
 
 class FamilyExplanation : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
-  const StackSpecification& stack() const { return gpt.specification(); }
+  const StackSpecification& stack() const { return transformer.specification(); }
 
   // (T, V), normalised over the vocabulary
   static Tensor<double> log_probabilities(const Tensor<float>& logits) {
@@ -42,10 +42,10 @@ class FamilyExplanation : public ::testing::TestWithParam<testing::ToyFamily> {
     return rows;
   }
 
-  Transformer gpt = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_gpt(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(17, GetParam().stack.vocabulary_size, 3);
-  Tensor<float> logits = testing::full_logits(gpt, tokens);
+  Tensor<float> logits = testing::full_logits(transformer, tokens);
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyExplanation,
@@ -55,13 +55,14 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyExplanation,
 // Terms are exact products of float activations, each of which has an error of about 2^-24 of the
 // stream's length: 1e-5 of logits of a few units leaves a factor of a hundred.
 TEST_P(FamilyExplanation, AttributionsSumToTheLogit) {
-  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+  const RecordedPass pass(transformer, {.source = {}, .target = tokens});
   for (const AttributionUnit unit : {AttributionUnit::component, AttributionUnit::head,
                                      AttributionUnit::neuron, AttributionUnit::source}) {
     for (const std::int64_t position : {0, 8, 16}) {
       const double expected = double{logits.view()(position, 7)} - logits.view()(position, 23);
-      for (const Attribution& found : {attribute_logit(gpt, tokens, {7, 23}, unit, position),
-                                       attribute_logit(pass, {7, 23}, unit, position)}) {
+      for (const Attribution& found :
+           {attribute_logit(transformer, tokens, {7, 23}, unit, position),
+            attribute_logit(pass, {7, 23}, unit, position)}) {
         EXPECT_NEAR(found.sum(), expected, 1e-5 * std::max(1.0, std::abs(expected)));
         EXPECT_NEAR(found.logit, expected, 1e-5 * std::max(1.0, std::abs(expected)));
       }
@@ -72,9 +73,10 @@ TEST_P(FamilyExplanation, AttributionsSumToTheLogit) {
 // A head is the sum of what it takes from each position, in the shares of its pattern.
 TEST_P(FamilyExplanation, SourcesAreTheSharesOfThePattern) {
   constexpr std::int64_t position = 16;
-  const auto heads = attribute_logit(gpt, tokens, {7, 23}, AttributionUnit::head, position).terms;
+  const auto heads =
+      attribute_logit(transformer, tokens, {7, 23}, AttributionUnit::head, position).terms;
   const auto sources =
-      attribute_logit(gpt, tokens, {7, 23}, AttributionUnit::source, position).terms;
+      attribute_logit(transformer, tokens, {7, 23}, AttributionUnit::source, position).terms;
   std::int64_t count = 0;
   for (const AttributionTerm& head : heads) {
     if (head.part != AttributionTerm::Part::head) continue;
@@ -97,7 +99,7 @@ TEST_P(FamilyExplanation, SourcesAreTheSharesOfThePattern) {
 
 TEST_P(FamilyExplanation, PartsOfTheStreamSumToIt) {
   for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-    const ResidualParts parts = decompose_residual(gpt, tokens, unit, 8);
+    const ResidualParts parts = decompose_residual(transformer, tokens, unit, 8);
     std::vector<float> sum(parts.stream.size());
     for (std::int64_t i = 0; i < std::ssize(parts.parts); ++i) {
       for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += parts.vectors.view()(i, c);
@@ -108,7 +110,7 @@ TEST_P(FamilyExplanation, PartsOfTheStreamSumToIt) {
 }
 
 TEST_P(FamilyExplanation, TheLastRowOfTheLensIsTheModel) {
-  const LogitLens lens = look_through_layers(gpt, tokens, {.top = 1, .followed = {9}});
+  const LogitLens lens = look_through_layers(transformer, tokens, {.top = 1, .followed = {9}});
   const Tensor<double> expected = log_probabilities(logits);
   const std::int64_t last = stack().layers;
   for (std::int64_t t = 0; t < lens.positions; ++t) {
@@ -122,7 +124,7 @@ TEST_P(FamilyExplanation, TheLastRowOfTheLensIsTheModel) {
 TEST_P(FamilyExplanation, ProcessedWeightsPredictTheSame) {
   const Tensor<double> expected = log_probabilities(logits);
   const auto largest_change = [&](const WeightProcessing& processing) {
-    const Transformer processed = process_weights(gpt, processing);
+    const Transformer processed = process_weights(transformer, processing);
     const Tensor<double> found = log_probabilities(testing::full_logits(processed, tokens));
     double worst = 0;
     for (std::int64_t i = 0; i < found.size(); ++i) {
@@ -142,13 +144,13 @@ TEST(WeightProcessing, GivesBiasesAPlace) {
   for (StackSpecification stack : {testing::toy_neox(32), testing::toy_stack(32)}) {
     stack.block.attention.query_bias = stack.block.feed_forward.bias = false;
     stack.block.attention.output_bias = false;
-    const Transformer gpt = testing::toy_gpt(stack);
+    const Transformer transformer = testing::toy_gpt(stack);
     const auto tokens = testing::random_tokens(17, stack.vocabulary_size, 3);
-    const Transformer processed = process_weights(gpt);
+    const Transformer processed = process_weights(transformer);
     EXPECT_TRUE(processed.specification().block.attention.query_bias);
     EXPECT_TRUE(processed.specification().block.attention.output_bias);
     // Logits differ by a constant of each position.
-    const Tensor<float> before = testing::full_logits(gpt, tokens);
+    const Tensor<float> before = testing::full_logits(transformer, tokens);
     const Tensor<float> after = testing::full_logits(processed, tokens);
     for (std::int64_t t = 0; t < 17; ++t) {
       const double shift = double{after.view()(t, 0)} - before.view()(t, 0);
@@ -182,10 +184,10 @@ double length_of(const Square& matrix) {
 
 TEST_P(FamilyExplanation, CompositionIsWhatTheDefinitionSays) {
   const std::int64_t c = stack().channels, heads = stack().heads();
-  const LayerHeads writer(gpt, 0), reader(gpt, 1);
+  const LayerHeads writer(transformer, 0), reader(transformer, 1);
   for (const CompositionKind kind :
        {CompositionKind::query, CompositionKind::key, CompositionKind::value}) {
-    const Tensor<float> scores = composition_scores(gpt, kind);
+    const Tensor<float> scores = composition_scores(transformer, kind);
     for (std::int64_t from = 0; from < heads; ++from) {
       const Square written = square_of(writer.value(from), writer.output(from));
       for (std::int64_t to = 0; to < heads; ++to) {
@@ -217,7 +219,7 @@ TEST_P(FamilyExplanation, SingularVectorsGiveTheScoresOfEqualPositions) {
                                   {PointKind::key, layer},
                                   {PointKind::scores, layer}};
   Transformer plain =
-      process_weights(gpt, {true, false, false, false});  // norms without gain and bias
+      process_weights(transformer, {true, false, false, false});  // norms without gain and bias
   for (const auto& [id, shape] : plain.parameters().list()) {
     if (id.role != Role::query_key_value || id.part != Part::bias) continue;
     std::ranges::fill(plain.parameters().tensor(id).span(), 0.0F);
@@ -267,13 +269,13 @@ TEST_P(FamilyExplanation, GradientsAgreeWithFiniteDifferences) {
   for (const PointKind kind : {PointKind::rotated_query, PointKind::neurons_linear}) {
     if (has_point(stack(), kind)) points.push_back({kind, 1});
   }
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, points);
+  const LogitGradients found = differentiate_logit(transformer, tokens, metric, points);
   constexpr float step = 2e-3F;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const View<const float> row = found.gradients[i].view()[0][16];
     const auto metric_at = [&](float by) {
       testing::Nudge nudge(points[i], 16, 5, by);
-      return differentiate_logit(gpt, tokens, metric, {}, &nudge).metric;
+      return differentiate_logit(transformer, tokens, metric, {}, &nudge).metric;
     };
     const double difference = (metric_at(step) - metric_at(-step)) / (2 * step);
     EXPECT_NEAR((row.rank() == 2 ? row[2] : row)(5), difference,
@@ -283,7 +285,7 @@ TEST_P(FamilyExplanation, GradientsAgreeWithFiniteDifferences) {
 }
 
 TEST_P(FamilyExplanation, TheLossFlowsBackToTheStream) {
-  const RecordedPass pass(gpt, {.source = {}, .target = tokens});
+  const RecordedPass pass(transformer, {.source = {}, .target = tokens});
   const LossFlow flow = loss_flow(pass, 7, 16);
   EXPECT_NEAR(flow.loss, -log_probabilities(logits).view()(16, 7), 1e-5);
   constexpr float step = 2e-3F;
@@ -291,7 +293,7 @@ TEST_P(FamilyExplanation, TheLossFlowsBackToTheStream) {
   for (std::int64_t channel = 0; channel < stack().channels; ++channel) {
     const auto loss_at = [&](float by) {
       testing::Nudge nudge({PointKind::residual_pre, 1}, 16, channel, by);
-      return -std::log(next_token_probabilities(gpt, tokens, &nudge)[7]);
+      return -std::log(next_token_probabilities(transformer, tokens, &nudge)[7]);
     };
     const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
     sum += slope * slope;
@@ -302,19 +304,19 @@ TEST_P(FamilyExplanation, TheLossFlowsBackToTheStream) {
 
 // A direction promotes a token by what writing it to the stream adds to the token's logit.
 TEST_P(FamilyExplanation, DirectionsPromoteWhatTheyAddToLogits) {
-  const auto contexts = find_neuron_contexts(gpt, tokens, std::vector<NeuronId>{{1, 5}},
+  const auto contexts = find_neuron_contexts(transformer, tokens, std::vector<NeuronId>{{1, 5}},
                                              {.top = stack().vocabulary_size, .window = 17});
   const NeuronMemory& neuron = contexts.front();
-  const Capture capture = trace(gpt, tokens, {{PointKind::neurons_post, 1}});
+  const Capture capture = trace(transformer, tokens, {{PointKind::neurons_post, 1}});
   const View<const float> post = capture.at({PointKind::neurons_post, 1}).view()[0];
   float largest = post(0, 5);
   for (std::int64_t t = 0; t < 17; ++t) largest = std::max(largest, post(t, 5));
   EXPECT_EQ(neuron.largest, largest);
-  const View<const float> down = gpt.parameters().block(1).down.weight;
+  const View<const float> down = transformer.parameters().block(1).down.weight;
   std::vector<float> column;
   for (std::int64_t c = 0; c < stack().channels; ++c) column.push_back(down(c, 5));
   for (const ProjectedToken& token : neuron.says.most) {
-    const double expected = logit_direction(gpt, {token.token, {}}).project(column);
+    const double expected = logit_direction(transformer, {token.token, {}}).project(column);
     EXPECT_NEAR(token.score, expected, 1e-4 * std::max(1.0, std::abs(expected)));
   }
 }

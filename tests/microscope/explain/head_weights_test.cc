@@ -56,17 +56,17 @@ Matrix reader(const LayerHeads& heads, std::int64_t head, CompositionKind kind) 
 
 // Scores are of order 0.1 to 1; products in f32 of 32 terms are good to about 1e-6.
 TEST(Composition, IsWhatTheDefinitionSays) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
-  const StackSpecification& config = gpt.specification();
+  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const StackSpecification& config = transformer.specification();
   double worst = 0;
   for (const CompositionKind kind :
        {CompositionKind::query, CompositionKind::key, CompositionKind::value}) {
-    const Tensor<float> scores = composition_scores(gpt, kind);
+    const Tensor<float> scores = composition_scores(transformer, kind);
     ASSERT_EQ(scores.shape(), (Shape{3, 4, 3, 4}));
     for (std::int64_t l1 = 0; l1 < config.layers; ++l1) {
       for (std::int64_t l2 = 0; l2 < config.layers; ++l2) {
-        const LayerHeads writers(gpt, l1);
-        const LayerHeads readers(gpt, l2);
+        const LayerHeads writers(transformer, l1);
+        const LayerHeads readers(transformer, l2);
         for (std::int64_t h1 = 0; h1 < config.heads(); ++h1) {
           for (std::int64_t h2 = 0; h2 < config.heads(); ++h2) {
             const float actual = scores.view()(l1, h1, l2, h2);
@@ -92,10 +92,10 @@ TEST(SingularVectors, ReconstructTheProduct) {
   wide.block.attention.head_size = 40;  // more than the 32 channels: the product has full rank
   double worst = 0;
   for (const StackSpecification& config : {testing::small_config(), wide}) {
-    const Transformer gpt = testing::random_gpt(config);
-    const LayerHeads heads(gpt, 1);
+    const Transformer transformer = testing::random_gpt(config);
+    const LayerHeads heads(transformer, 1);
     for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
-      const SingularVectors vectors = singular_vectors(gpt, circuit, 1, 2);
+      const SingularVectors vectors = singular_vectors(transformer, circuit, 1, 2);
       const Matrix expected = circuit == HeadCircuit::query_key
                                   ? product(heads.query(2), heads.key(2))
                                   : product(heads.value(2), heads.output(2));
@@ -127,11 +127,12 @@ TEST(SingularVectors, ReconstructTheProduct) {
 }
 
 TEST(VocabularyProjection, FindsTheTokenThatADirectionIs) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   Tensor<float> direction(Shape{1, 32});
-  for (std::int64_t c = 0; c < 32; ++c) direction[c] = gpt.parameters().token_embedding()(17, c);
-  EXPECT_EQ(project_to_embeddings(gpt, direction, 3).front().most.front().token, 17);
-  const VocabularyProjection written = project_to_logits(gpt, direction, 61).front();
+  for (std::int64_t c = 0; c < 32; ++c)
+    direction[c] = transformer.parameters().token_embedding()(17, c);
+  EXPECT_EQ(project_to_embeddings(transformer, direction, 3).front().most.front().token, 17);
+  const VocabularyProjection written = project_to_logits(transformer, direction, 61).front();
   ASSERT_EQ(written.most.size(), 61U);
   EXPECT_EQ(written.most.front().token, written.least.back().token);
   for (std::size_t i = 1; i < 61; ++i) {

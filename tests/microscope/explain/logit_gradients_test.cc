@@ -19,14 +19,14 @@ using testing::Nudge;
 
 class LogitGradient : public ::testing::Test {
  protected:
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
   const LogitMetric metric{{7, 23}, -1};
 };
 
 TEST_F(LogitGradient, MetricIsTheModels) {
-  const Tensor<float> logits = testing::full_logits(gpt, tokens);
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {});
+  const Tensor<float> logits = testing::full_logits(transformer, tokens);
+  const LogitGradients found = differentiate_logit(transformer, tokens, metric, {});
   EXPECT_NEAR(found.metric, logits.view()(8, 7) - logits.view()(8, 23), 1e-5);
 }
 
@@ -39,15 +39,16 @@ TEST_F(LogitGradient, AgreesWithFiniteDifferences) {
                                   {PointKind::head_results, 1}, {PointKind::feed_forward_in, 1},
                                   {PointKind::neurons_post, 0}, {PointKind::feed_forward_out, 2},
                                   {PointKind::unembedding_in}};
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, points);
+  const LogitGradients found = differentiate_logit(transformer, tokens, metric, points);
   constexpr float step = 2e-3F;
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (const auto& [position, channel] : {std::pair{0, 3}, std::pair{8, 11}}) {
       Nudge up(points[i], position, channel, step);
       Nudge down(points[i], position, channel, -step);
-      const double difference = (differentiate_logit(gpt, tokens, metric, {}, &up).metric -
-                                 differentiate_logit(gpt, tokens, metric, {}, &down).metric) /
-                                (2 * step);
+      const double difference =
+          (differentiate_logit(transformer, tokens, metric, {}, &up).metric -
+           differentiate_logit(transformer, tokens, metric, {}, &down).metric) /
+          (2 * step);
       const View<const float> row = found.gradients[i].view()[0][position];
       const double gradient = (row.rank() == 2 ? row[2] : row)(channel);
       EXPECT_NEAR(gradient, difference, 2e-3 * std::max(1.0, std::abs(difference)))
@@ -57,7 +58,8 @@ TEST_F(LogitGradient, AgreesWithFiniteDifferences) {
 }
 
 TEST_F(LogitGradient, OfTheLogitsIsTheMetric) {
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {{PointKind::logits}});
+  const LogitGradients found =
+      differentiate_logit(transformer, tokens, metric, {{PointKind::logits}});
   const View<const float> values = found.values[0].view()[0],
                           gradients = found.gradients[0].view()[0];
   EXPECT_NEAR(values(8, 7) - values(8, 23), found.metric, 1e-5);
@@ -74,7 +76,7 @@ double sum_of(const std::vector<double>& values) {
 }
 
 TEST_F(LogitGradient, IntegratedGradientsAreComplete) {
-  const IntegratedGradients found = integrate_gradients(gpt, tokens, metric);
+  const IntegratedGradients found = integrate_gradients(transformer, tokens, metric);
   const double change = found.metric - found.baseline;
   EXPECT_NEAR(sum_of(found.tokens), change + found.completeness_error, 1e-9);
   EXPECT_LE(std::abs(found.completeness_error), 1e-3 * std::abs(change));
@@ -159,21 +161,21 @@ TEST_F(LogitGradient, IntegratedGradientsBeginAtTheirBaseline) {
   const std::vector<std::int32_t> others = testing::random_tokens(9, 61, 8);
   const auto of = [&](AttributionBaseline baseline) {
     const IntegratedGradients found =
-        integrate_gradients(gpt, tokens, metric, {.baseline = std::move(baseline)});
+        integrate_gradients(transformer, tokens, metric, {.baseline = std::move(baseline)});
     EXPECT_NEAR(sum_of(found.tokens), found.metric - found.baseline,
                 1e-3 * std::abs(found.metric - found.baseline));
     return found;
   };
   const auto metric_of = [&](const std::vector<std::int32_t>& text) {
-    return differentiate_logit(gpt, text, metric, {}).metric;
+    return differentiate_logit(transformer, text, metric, {}).metric;
   };
   EXPECT_NEAR(of({Kind::tokens, others}).baseline, metric_of(others), 1e-5);
   EXPECT_NEAR(of({Kind::tokens, {5}}).baseline, metric_of(std::vector<std::int32_t>(9, 5)), 1e-5);
   // The mean of all embeddings, taken of what a text of every token reads.
   std::vector<double> mean(32);
   for (std::int32_t token = 0; token < 61; ++token) {
-    const LogitGradients one =
-        differentiate_logit(gpt, std::vector<std::int32_t>{token}, {{7}}, {{PointKind::embedding}});
+    const LogitGradients one = differentiate_logit(transformer, std::vector<std::int32_t>{token},
+                                                   {{7}}, {{PointKind::embedding}});
     for (std::int64_t c = 0; c < 32; ++c)
       mean[static_cast<std::size_t>(c)] += one.values[0][c] / 61;
   }
@@ -191,13 +193,13 @@ TEST_F(LogitGradient, IntegratedGradientsBeginAtTheirBaseline) {
     const std::vector<double>& row_;
   } fixed(mean);
   EXPECT_NEAR(of({Kind::mean, {}}).baseline,
-              differentiate_logit(gpt, tokens, metric, {}, &fixed).metric, 1e-5);
+              differentiate_logit(transformer, tokens, metric, {}, &fixed).metric, 1e-5);
   const auto baseline = [](std::vector<std::int32_t> ids) {
     return IntegrationOptions{.baseline = {Kind::tokens, std::move(ids)}};
   };
-  EXPECT_THROW(integrate_gradients(gpt, tokens, metric, baseline({1, 2})), Error);
-  EXPECT_THROW(integrate_gradients(gpt, tokens, metric, baseline({61})), Error);
-  EXPECT_THROW(integrate_gradients(gpt, tokens, metric, baseline({})), Error);
+  EXPECT_THROW(integrate_gradients(transformer, tokens, metric, baseline({1, 2})), Error);
+  EXPECT_THROW(integrate_gradients(transformer, tokens, metric, baseline({61})), Error);
+  EXPECT_THROW(integrate_gradients(transformer, tokens, metric, baseline({})), Error);
 }
 
 // The effect of a small difference is the difference of the metrics, whose sum over positions the
@@ -228,14 +230,16 @@ TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
 }
 
 TEST_F(LogitGradient, RefusesWhatIsNotThere) {
-  EXPECT_THROW(differentiate_logit(gpt, tokens, {{61}}, {}), Error);
-  EXPECT_THROW(differentiate_logit(gpt, tokens, {{1}, 9}, {}), Error);
-  EXPECT_THROW(differentiate_logit(gpt, std::vector<std::int32_t>{}, {{1}}, {}), Error);
-  EXPECT_THROW(integrate_gradients(gpt, tokens, metric, {.steps = 0}), Error);
-  EXPECT_THROW(estimate_patching(gpt, {{}, tokens}, {{}, {1, 2}}, metric, {{PointKind::embedding}}),
-               Error);
-  EXPECT_THROW(estimate_patching(gpt, {{}, tokens}, {{}, tokens}, metric, {{PointKind::scores, 0}}),
-               Error);
+  EXPECT_THROW(differentiate_logit(transformer, tokens, {{61}}, {}), Error);
+  EXPECT_THROW(differentiate_logit(transformer, tokens, {{1}, 9}, {}), Error);
+  EXPECT_THROW(differentiate_logit(transformer, std::vector<std::int32_t>{}, {{1}}, {}), Error);
+  EXPECT_THROW(integrate_gradients(transformer, tokens, metric, {.steps = 0}), Error);
+  EXPECT_THROW(
+      estimate_patching(transformer, {{}, tokens}, {{}, {1, 2}}, metric, {{PointKind::embedding}}),
+      Error);
+  EXPECT_THROW(
+      estimate_patching(transformer, {{}, tokens}, {{}, tokens}, metric, {{PointKind::scores, 0}}),
+      Error);
 }
 
 }  // namespace

@@ -20,12 +20,12 @@ using testing::Nudge;
 class LossFlowOfAPass : public ::testing::Test {
  protected:
   double loss(Editor* editor) const {
-    return -std::log(answer_probability(gpt, tokens, 7, editor));
+    return -std::log(answer_probability(transformer, tokens, 7, editor));
   }
 
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
-  const RecordedPass pass{gpt, {.source = {}, .target = tokens}};
+  const RecordedPass pass{transformer, {.source = {}, .target = tokens}};
 };
 
 TEST_F(LossFlowOfAPass, LossIsThatOfTheToken) {
@@ -38,10 +38,10 @@ TEST_F(LossFlowOfAPass, NormsAgreeWithFiniteDifferences) {
   constexpr float step = 2e-3F;
   const LossFlow whole = loss_flow(pass, 7, 8);
   const LossFlow::OfStack& flow = whole.stacks.at(0);
-  ASSERT_EQ(std::ssize(flow.points), gpt.specification().layers + 1);
+  ASSERT_EQ(std::ssize(flow.points), transformer.specification().layers + 1);
   for (const auto& [row, position] : {std::pair{0, 2}, std::pair{1, 8}, std::pair{3, 8}}) {
     double sum = 0;
-    for (std::int64_t channel = 0; channel < gpt.specification().channels; ++channel) {
+    for (std::int64_t channel = 0; channel < transformer.specification().channels; ++channel) {
       const Point point = flow.points[static_cast<std::size_t>(row)];
       Nudge up(point, position, channel, step);
       Nudge down(point, position, channel, -step);

@@ -14,11 +14,11 @@ namespace {
 
 // Against each window traced separately; the last window is shorter.
 TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> corpus = testing::random_tokens(10 * 16 + 5, 61, 4);
   const std::vector<NeuronId> neurons{{0, 3}, {2, 100}};
   std::int64_t reports = 0;
-  const auto memories = find_neuron_contexts(gpt, corpus, neurons,
+  const auto memories = find_neuron_contexts(transformer, corpus, neurons,
                                              {.top = 4,
                                               .window = 16,
                                               .batch = 3,
@@ -36,7 +36,7 @@ TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
     for (std::int64_t first = 0; first < std::ssize(corpus); first += 16) {
       const auto count = std::min<std::int64_t>(16, std::ssize(corpus) - first);
       const Point point{PointKind::neurons_post, memory.id.layer};
-      const Capture capture = trace(gpt, std::span(corpus).subspan(first, count), {point});
+      const Capture capture = trace(transformer, std::span(corpus).subspan(first, count), {point});
       std::pair<float, std::int64_t> best{-1e9F, 0};
       for (std::int64_t t = 0; t < count; ++t) {
         const float value = capture.at(point).view()(0, t, memory.id.neuron);
@@ -64,35 +64,37 @@ TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
 
 // The column of W_out through gain and unembedding: the change of logits per unit of activation.
 TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> corpus{1, 2, 3};
   const std::vector<NeuronId> neurons{{1, 7}};
-  const NeuronMemory memory = find_neuron_contexts(gpt, corpus, neurons, {.top = 61}).front();
-  const View<const float> down = gpt.parameters().block(1).down.weight;
+  const NeuronMemory memory =
+      find_neuron_contexts(transformer, corpus, neurons, {.top = 61}).front();
+  const View<const float> down = transformer.parameters().block(1).down.weight;
   double mean = 0;
   for (std::int64_t c = 0; c < 32; ++c) mean += down(c, 7) / 32;
   for (const ProjectedToken& token : memory.says.most) {
     double expected = 0;
     for (std::int64_t c = 0; c < 32; ++c) {
-      expected += (down(c, 7) - mean) * gpt.parameters().final_norm().gain(c) *
-                  gpt.parameters().unembedding().weight(token.token, c);
+      expected += (down(c, 7) - mean) * transformer.parameters().final_norm().gain(c) *
+                  transformer.parameters().unembedding().weight(token.token, c);
     }
     EXPECT_NEAR(token.score, expected, 1e-5);
   }
 }
 
 TEST(NeuronContexts, RefusesWhatIsNotThere) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<std::int32_t> corpus{1, 2, 3};
   const auto find = [&](NeuronId id, std::span<const std::int32_t> tokens) {
-    find_neuron_contexts(gpt, tokens, std::vector{id});
+    find_neuron_contexts(transformer, tokens, std::vector{id});
   };
   EXPECT_THROW(find({3, 0}, corpus), Error);
   EXPECT_THROW(find({0, 128}, corpus), Error);
   EXPECT_THROW(find({0, 0}, {}), Error);
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(find_neuron_contexts(gpt, corpus, std::vector{NeuronId{0, 0}}, {.stop = &stop}),
-               Error);
+  EXPECT_THROW(
+      find_neuron_contexts(transformer, corpus, std::vector{NeuronId{0, 0}}, {.stop = &stop}),
+      Error);
 }
 
 }  // namespace

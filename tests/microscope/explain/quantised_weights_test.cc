@@ -27,10 +27,10 @@ StackSpecification untied_config() {
 // Weights and gains twice those at the start of training, so that rounding errors are not
 // amplified.
 Transformer calm_gpt() {
-  Transformer gpt({.stacks = {untied_config()}});
-  gpt.parameters().initialize(7);
-  for (float& value : gpt.parameters().all()) value *= 2.0F;
-  return gpt;
+  Transformer transformer({.stacks = {untied_config()}});
+  transformer.parameters().initialize(7);
+  for (float& value : transformer.parameters().all()) value *= 2.0F;
+  return transformer;
 }
 
 std::vector<std::string> matrix_names(const StackSpecification& config) {
@@ -45,7 +45,7 @@ std::vector<std::string> matrix_names(const StackSpecification& config) {
 
 class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
  protected:
-  QuantisedWeights() { gpt.parameters().prepare(GetParam()); }
+  QuantisedWeights() { transformer.parameters().prepare(GetParam()); }
 
   // The same numbers as f32, multiplied as f32.
   Transformer restored() const {
@@ -58,7 +58,7 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
     return other;
   }
 
-  Transformer gpt = calm_gpt();
+  Transformer transformer = calm_gpt();
   const LogitMetric metric{{7, 23}, -1};
 };
 
@@ -74,9 +74,10 @@ INSTANTIATE_TEST_SUITE_P(Formats, QuantisedWeights,
 TEST_P(QuantisedWeights, GradientsUseTheDequantisedMatrices) {
   const auto tokens = testing::random_tokens(9, 61, 3);
   const Point out{PointKind::attention_out, 1}, mixed{PointKind::mixed_values, 1};
-  const LogitGradients found = differentiate_logit(gpt, tokens, metric, {out, mixed});
-  const Tensor<float> weight = gpt.parameters().block(1).projection.prepared->restored();  // (C, A)
-  const View<const float> d_out = found.gradients[0].view()[0];                            // (T, C)
+  const LogitGradients found = differentiate_logit(transformer, tokens, metric, {out, mixed});
+  const Tensor<float> weight =
+      transformer.parameters().block(1).projection.prepared->restored();  // (C, A)
+  const View<const float> d_out = found.gradients[0].view()[0];           // (T, C)
   std::vector<float> expected;
   for (std::int64_t t = 0; t < 9; ++t) {
     for (std::int64_t a = 0; a < weight.shape()[1]; ++a) {
@@ -101,7 +102,7 @@ TEST_P(QuantisedWeights, GradientsAreThoseOfTheQuantisedModel) {
                                   {PointKind::neurons_pre, 2}};
   for (const std::int64_t positions : {9, 80}) {
     const auto tokens = testing::random_tokens(positions, 61, 3);
-    const LogitGradients found = differentiate_logit(gpt, tokens, metric, points);
+    const LogitGradients found = differentiate_logit(transformer, tokens, metric, points);
     const LogitGradients expected = differentiate_logit(reference, tokens, metric, points);
     EXPECT_NEAR(found.metric, expected.metric, 0.02 * std::max(1.0, std::abs(expected.metric)));
     for (std::size_t i = 0; i < points.size(); ++i) {
@@ -118,7 +119,7 @@ TEST_P(QuantisedWeights, TracedGradientsOfTheLossAreToo) {
   const Transformer reference = restored();
   const auto tokens = testing::random_tokens(40, 61, 3);
   const TraceRequest request{.points = {"resid_pre0_grad", "z2_grad"}};
-  const Trace found = trace_prompt(gpt, tokens, request);
+  const Trace found = trace_prompt(transformer, tokens, request);
   const Trace expected = trace_prompt(reference, tokens, request);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_LT(testing::relative_error(found.arrays[i].values, expected.arrays[i].values), 0.02)
@@ -130,12 +131,12 @@ TEST_P(QuantisedWeights, TracedGradientsOfTheLossAreToo) {
 TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
   for (const std::int64_t positions : {9, 80}) {
     const auto tokens = testing::random_tokens(positions, 61, 3);
-    const Tensor<float> logits = testing::full_logits(gpt, tokens);
+    const Tensor<float> logits = testing::full_logits(transformer, tokens);
     const double expected =
         double{logits.view()(positions - 1, 7)} - logits.view()(positions - 1, 23);
     for (const AttributionUnit unit : {AttributionUnit::component, AttributionUnit::head,
                                        AttributionUnit::neuron, AttributionUnit::source}) {
-      const Attribution found = attribute_logit(gpt, tokens, {7, 23}, unit);
+      const Attribution found = attribute_logit(transformer, tokens, {7, 23}, unit);
       EXPECT_EQ(found.terms.back().name(), "rounding");
       EXPECT_LT(std::abs(found.terms.back().value), 0.02);
       // Rows of a product may be summed in another order than the last one alone.
@@ -143,7 +144,7 @@ TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
       EXPECT_NEAR(found.logit, expected, 0.01);
     }
     for (const ResidualUnit unit : {ResidualUnit::component, ResidualUnit::head}) {
-      const ResidualParts parts = decompose_residual(gpt, tokens, unit);
+      const ResidualParts parts = decompose_residual(transformer, tokens, unit);
       double share = 0;
       for (const ResidualPart& part : parts.parts) share += part.share;
       EXPECT_NEAR(share, 1, 1e-6);
@@ -154,7 +155,7 @@ TEST_P(QuantisedWeights, AttributionsSumToTheLogitThatTheModelSays) {
 
 TEST_P(QuantisedWeights, IntegratedGradientsAreCompleteUpToRounding) {
   const auto tokens = testing::random_tokens(9, 61, 3);
-  const IntegratedGradients found = integrate_gradients(gpt, tokens, metric);
+  const IntegratedGradients found = integrate_gradients(transformer, tokens, metric);
   const double change = std::abs(found.metric - found.baseline);
   EXPECT_LT(std::abs(found.completeness_error), 0.03 * std::max(change, 1.0));
 }
@@ -164,9 +165,9 @@ TEST_P(QuantisedWeights, EstimatesStartWhereSweepsDo) {
   PatchRequest request{.clean = testing::random_tokens(9, 61, 3),
                        .corrupted = testing::random_tokens(9, 61, 4),
                        .metric = {.answer = 7, .wrong = 23}};
-  const PatchResult sweep = patch_sweep(gpt, request);
+  const PatchResult sweep = patch_sweep(transformer, request);
   request.method = PatchMethod::attribution;
-  const PatchResult estimate = patch_sweep(gpt, request);
+  const PatchResult estimate = patch_sweep(transformer, request);
   EXPECT_NEAR(estimate.clean, sweep.clean, 0.01 * std::max(1.0, std::abs(sweep.clean)));
   EXPECT_NEAR(estimate.corrupted, sweep.corrupted, 0.01 * std::max(1.0, std::abs(sweep.corrupted)));
 }

@@ -18,10 +18,11 @@ namespace heed {
 namespace {
 
 // Makes heads write `factor` times what they do: their columns of the projection (out, in).
-void scale_heads(Transformer& gpt, std::int64_t layer, std::int64_t but_head, float factor) {
-  const View<float> projection = gpt.parameters().tensor(
+void scale_heads(Transformer& transformer, std::int64_t layer, std::int64_t but_head,
+                 float factor) {
+  const View<float> projection = transformer.parameters().tensor(
       testing::gpt2_parameter(fmt::format("h.{}.attn.c_proj.weight", layer)));
-  const std::int64_t size = gpt.specification().head_size();
+  const std::int64_t size = transformer.specification().head_size();
   for (std::int64_t out = 0; out < projection.extent(0); ++out) {
     for (std::int64_t in = 0; in < projection.extent(1); ++in) {
       if (in / size != but_head) projection(out, in) *= factor;
@@ -36,12 +37,12 @@ const std::vector<std::int32_t>& tokens() {
 
 // What is known: only one head of the model writes anything, and much.
 Transformer with_one_head(std::int64_t layer, std::int64_t head) {
-  Transformer gpt = testing::random_gpt(testing::small_config());
-  for (std::int64_t l = 0; l < gpt.specification().layers; ++l) {
-    scale_heads(gpt, l, l == layer ? head : -1, 0.0F);
+  Transformer transformer = testing::random_gpt(testing::small_config());
+  for (std::int64_t l = 0; l < transformer.specification().layers; ++l) {
+    scale_heads(transformer, l, l == layer ? head : -1, 0.0F);
   }
-  scale_heads(gpt, layer, -1, 40.0F);
-  return gpt;
+  scale_heads(transformer, layer, -1, 40.0F);
+  return transformer;
 }
 
 // Whatever the weights are: of heads that write nothing, no edge has an effect.
@@ -55,21 +56,22 @@ TEST(EdgeToShow, IsOfTheHeadThatWrites) {
 }
 
 TEST(EdgeToShow, SaysWhatItsCutChanges) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::vector<TokenRun> words{{0, 2}, {2, 5}, {5, 6}, {6, 9}};
-  const auto shown = edge_to_show(gpt, tokens(), {{6, 9}, words});
+  const auto shown = edge_to_show(transformer, tokens(), {{6, 9}, words});
   ASSERT_TRUE(shown);
   const AttentionEdge& edge = shown->effect.edge;
   EXPECT_EQ(shown->query, 8);
   EXPECT_NE(std::ranges::find(words, edge.key), words.end() - 1);
-  const std::vector<double> with = next_token_probabilities(gpt, tokens());
+  const std::vector<double> with = next_token_probabilities(transformer, tokens());
   const auto without = [&](const TokenRun& key) {
     CutEdges cut{.rest = CutEdges::Rest::renormalised};
     for (std::int64_t s = key.begin; s < key.end; ++s) cut.edges.push_back({8, s});
-    Interventions change(gpt.specification(), {{.point = {PointKind::pattern, edge.head.layer},
-                                                .where = {.heads = {edge.head.head}},
-                                                .change = std::move(cut)}});
-    return next_token_probabilities(gpt, tokens(), &change);
+    Interventions change(transformer.specification(),
+                         {{.point = {PointKind::pattern, edge.head.layer},
+                           .where = {.heads = {edge.head.head}},
+                           .change = std::move(cut)}});
+    return next_token_probabilities(transformer, tokens(), &change);
   };
   const std::vector<double> after = without(edge.key);
   EXPECT_NEAR(shown->effect.cut, total_variation(with, after), 1e-5);
@@ -96,13 +98,13 @@ TEST(EdgeToShow, SaysWhatItsCutChanges) {
 
 // No edge of a random model changes a third: then the one whose head itself writes most is shown.
 TEST(EdgeToShow, HasTheLargestDirectEffectWhereNoneDecides) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
-  const auto shown = edge_to_show(gpt, tokens(), {{8, 9}, single_tokens(9)});
+  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const auto shown = edge_to_show(transformer, tokens(), {{8, 9}, single_tokens(9)});
   ASSERT_TRUE(shown);
   EXPECT_FALSE(shown->decides());
-  EdgeRuns runs(gpt, tokens(), nullptr);
+  EdgeRuns runs(transformer, tokens(), nullptr);
   double largest = 0;
-  for (const HeadName& head : all_heads(gpt.specification())) {
+  for (const HeadName& head : all_heads(transformer.specification())) {
     for (std::int64_t s = 0; s < 8; ++s) {
       const AttentionEdge edge{head, {s, s + 1}};
       const std::vector<EdgeRuns::HeadChange> change{{head, runs.mixed_without(edge)}};
@@ -114,15 +116,15 @@ TEST(EdgeToShow, HasTheLargestDirectEffectWhereNoneDecides) {
 }
 
 TEST(EdgeToShow, NeedsAWordBefore) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
-  EXPECT_FALSE(edge_to_show(gpt, tokens(), {{0, 1}, single_tokens(9)}));
-  EXPECT_FALSE(edge_to_show(gpt, tokens(), {{0, 4}, single_tokens(9)}));  // one word
-  EXPECT_TRUE(edge_to_show(gpt, tokens(), {{1, 2}, single_tokens(9)}));
+  const Transformer transformer = testing::random_gpt(testing::small_config());
+  EXPECT_FALSE(edge_to_show(transformer, tokens(), {{0, 1}, single_tokens(9)}));
+  EXPECT_FALSE(edge_to_show(transformer, tokens(), {{0, 4}, single_tokens(9)}));  // one word
+  EXPECT_TRUE(edge_to_show(transformer, tokens(), {{1, 2}, single_tokens(9)}));
   for (const TokenRun& outside : {TokenRun{8, 10}, TokenRun{3, 3}, TokenRun{-1, 2}}) {
     testing::expect_error(
         ErrorCode::invalid_argument,
         [&] {
-          edge_to_show(gpt, tokens(), {outside, single_tokens(9)});
+          edge_to_show(transformer, tokens(), {outside, single_tokens(9)});
         },
         "no word of tokens");
   }
@@ -131,9 +133,9 @@ TEST(EdgeToShow, NeedsAWordBefore) {
 // Beside the text, which is read at most twice, the work is that of some hundred positions.
 TEST(EdgeToShow, DoesNotReadMoreForALongText) {
   const StackSpecification config = make_gpt_config(3, 4, 32, 400, 61);
-  const Transformer gpt = testing::random_gpt(config);
+  const Transformer transformer = testing::random_gpt(config);
   const std::vector<std::int32_t> text = testing::random_tokens(400, 61, 5);
-  const auto shown = edge_to_show(gpt, text, {{399, 400}, single_tokens(400)});
+  const auto shown = edge_to_show(transformer, text, {{399, 400}, single_tokens(400)});
   ASSERT_TRUE(shown);
   EXPECT_LE(shown->measured, 128U);
   EXPECT_EQ(shown->others, 16U);
@@ -141,10 +143,10 @@ TEST(EdgeToShow, DoesNotReadMoreForALongText) {
 }
 
 TEST(EdgeToShow, OfAnEditedModelIsRankedByItsCut) {
-  const Transformer gpt = with_one_head(1, 2);
+  const Transformer transformer = with_one_head(1, 2);
   const HeadName off{1, 2};
-  const Transformer edited = gpt.with_editor(
-      std::make_shared<Interventions>(switching_off(gpt.specification(), {&off, 1})));
+  const Transformer edited = transformer.with_editor(
+      std::make_shared<Interventions>(switching_off(transformer.specification(), {&off, 1})));
   const auto shown = edge_to_show(edited, tokens(), {{8, 9}, single_tokens(9)});
   ASSERT_TRUE(shown);
   EXPECT_EQ(shown->effect.cut, 0);  // nothing writes
@@ -154,12 +156,12 @@ TEST(EdgeToShow, OfAnEditedModelIsRankedByItsCut) {
 }
 
 TEST(EdgeToShow, CanBeStopped) {
-  const Transformer gpt = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_gpt(testing::small_config());
   const std::atomic<bool> stop = true;
   testing::expect_error(
       ErrorCode::interrupted,
       [&] {
-        edge_to_show(gpt, tokens(), {{8, 9}, single_tokens(9)}, &stop);
+        edge_to_show(transformer, tokens(), {{8, 9}, single_tokens(9)}, &stop);
       },
       "cutting edges");
 }

@@ -23,7 +23,7 @@ constexpr double tolerance = 2e-6;
 
 class FamilyEdges : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
-  const StackSpecification& stack() const { return gpt.specification(); }
+  const StackSpecification& stack() const { return transformer.specification(); }
   std::int64_t query() const { return std::ssize(tokens) - 1; }
 
   void expect_near(const std::vector<double>& found, const std::vector<double>& expected) const {
@@ -52,10 +52,10 @@ class FamilyEdges : public ::testing::TestWithParam<testing::ToyFamily> {
     Interventions without(stack(), {{.point = {PointKind::pattern, edge.head.layer},
                                      .where = {.heads = {edge.head.head}},
                                      .change = std::move(change)}});
-    return next_token_probabilities(gpt, tokens, &without);
+    return next_token_probabilities(transformer, tokens, &without);
   }
 
-  Transformer gpt = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_gpt(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(17, GetParam().stack.vocabulary_size, 3);
 };
@@ -64,12 +64,12 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyEdges, ::testing::ValuesIn(testing::toy
                          [](const auto& tested) { return tested.param.name; });
 
 TEST_P(FamilyEdges, PredictAsAPassDoes) {
-  expect_near(EdgeRuns(gpt, tokens, nullptr).probabilities(),
-              next_token_probabilities(gpt, tokens));
+  expect_near(EdgeRuns(transformer, tokens, nullptr).probabilities(),
+              next_token_probabilities(transformer, tokens));
 }
 
 TEST_P(FamilyEdges, AreCutAsInterventionsCutThem) {
-  EdgeRuns runs(gpt, tokens, nullptr);
+  EdgeRuns runs(transformer, tokens, nullptr);
   const std::vector<AttentionEdge> all = edges();
   const auto read = runs.read_without(all);
   ASSERT_EQ(read.size(), all.size());
@@ -82,8 +82,9 @@ TEST_P(FamilyEdges, AreCutAsInterventionsCutThem) {
 // The edits of a model come after the cut: a head that they switch off reads nothing that counts.
 TEST_P(FamilyEdges, OfEditedModelsAreCutBeforeTheEdits) {
   const HeadName off{0, 1};
-  gpt = gpt.with_editor(std::make_shared<Interventions>(switching_off(stack(), {&off, 1})));
-  EdgeRuns runs(gpt, tokens, nullptr);
+  transformer =
+      transformer.with_editor(std::make_shared<Interventions>(switching_off(stack(), {&off, 1})));
+  EdgeRuns runs(transformer, tokens, nullptr);
   for (const AttentionEdge& edge : edges()) {
     const auto read = runs.read_without({&edge, 1});
     expect_near(read.front(), cut(edge));
@@ -92,7 +93,7 @@ TEST_P(FamilyEdges, OfEditedModelsAreCutBeforeTheEdits) {
 }
 
 TEST_P(FamilyEdges, OfAWordAreCutInEveryHead) {
-  EdgeRuns runs(gpt, tokens, nullptr);
+  EdgeRuns runs(transformer, tokens, nullptr);
   const TokenRun word{query() - 3, query() - 1};
   std::vector<Intervention> cuts;
   for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
@@ -106,17 +107,18 @@ TEST_P(FamilyEdges, OfAWordAreCutInEveryHead) {
     }
   }
   Interventions without(stack(), std::move(cuts));
-  expect_near(runs.read_without_word(word), next_token_probabilities(gpt, tokens, &without));
+  expect_near(runs.read_without_word(word),
+              next_token_probabilities(transformer, tokens, &without));
 }
 
 // The weights of one head's edge on what a text with other words has at its place.
 TEST_P(FamilyEdges, ReadOtherWordsThatAreLikelyThere) {
-  EdgeRuns runs(gpt, tokens, nullptr);
+  EdgeRuns runs(transformer, tokens, nullptr);
   const TokenRun word{query() - 4, query() - 2};
   const auto others = runs.other_words(word, {}, 3);
   ASSERT_EQ(others.size(), 3U);
   const std::vector<std::int32_t> before(tokens.begin(), tokens.begin() + word.begin);
-  const std::vector<double> likely = next_token_probabilities(gpt, before);
+  const std::vector<double> likely = next_token_probabilities(transformer, before);
   double former = 1;
   for (const EdgeRuns::OtherWord& other : others) {
     ASSERT_EQ(std::ssize(other.tokens), word.count());
@@ -131,7 +133,7 @@ TEST_P(FamilyEdges, ReadOtherWordsThatAreLikelyThere) {
       points.push_back({PointKind::value, layer});
     }
     changed.resize(static_cast<std::size_t>(word.end));
-    const Capture capture = trace(gpt, changed, points);
+    const Capture capture = trace(transformer, changed, points);
     for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
       const View<const float> expected =
           capture.at(points[static_cast<std::size_t>(layer)]).view()[0];
@@ -145,17 +147,18 @@ TEST_P(FamilyEdges, ReadOtherWordsThatAreLikelyThere) {
     }
   }
   // The text is read again after other words.
-  expect_near(runs.read_without_word(word), EdgeRuns(gpt, tokens, nullptr).read_without_word(word));
+  expect_near(runs.read_without_word(word),
+              EdgeRuns(transformer, tokens, nullptr).read_without_word(word));
 }
 
 // With the values of the text itself, nothing changes; with those of another, what a pass with the
 // mixed values of both gives.
 TEST_P(FamilyEdges, ReadOtherValuesWithTheirWeights) {
-  EdgeRuns runs(gpt, tokens, nullptr);
+  EdgeRuns runs(transformer, tokens, nullptr);
   const AttentionEdge edge{{stack().layers - 1, 1}, {query() - 2, query() - 1}};
   const auto others = runs.other_words(edge.key, {}, 1);
   const std::vector<float> mixed = runs.mixed_with(edge, others.front().values.back());
-  const Capture own = trace(gpt, tokens,
+  const Capture own = trace(transformer, tokens,
                             {{PointKind::value, edge.head.layer},
                              {PointKind::pattern, edge.head.layer},
                              {PointKind::mixed_values, edge.head.layer}});
@@ -176,7 +179,7 @@ TEST_P(FamilyEdges, ReadOtherValuesWithTheirWeights) {
 
 // The direct effect: all that later layers, and the head's own feed-forward layer, add is held.
 TEST_P(FamilyEdges, DirectlyReadWhatTheStreamCarries) {
-  EdgeRuns runs(gpt, tokens, nullptr);
+  EdgeRuns runs(transformer, tokens, nullptr);
   const AttentionEdge edge{{0, 1}, {query() - 2, query() - 1}};
   const std::vector<EdgeRuns::HeadChange> change{{edge.head, runs.mixed_without(edge)}};
   const auto direct = runs.read_directly(change);
@@ -189,7 +192,7 @@ TEST_P(FamilyEdges, DirectlyReadWhatTheStreamCarries) {
     if (layer > 0) held.push_back({PointKind::attention_out, layer});
     held.push_back({PointKind::feed_forward_out, layer});
   }
-  Capture capture = trace(gpt, tokens, held);
+  Capture capture = trace(transformer, tokens, held);
   std::vector<Intervention> fixed;
   for (const Point& point : held) {
     fixed.push_back({.point = point, .change = ReplaceWith(capture.take(point))});
@@ -197,11 +200,11 @@ TEST_P(FamilyEdges, DirectlyReadWhatTheStreamCarries) {
   CutEdges cut{.edges = {{query(), edge.key.begin}}, .rest = CutEdges::Rest::renormalised};
   fixed.push_back({.point = {PointKind::pattern, 0}, .where = {.heads = {1}}, .change = cut});
   Interventions without(stack(), std::move(fixed));
-  expect_near(direct.front(), next_token_probabilities(gpt, tokens, &without));
+  expect_near(direct.front(), next_token_probabilities(transformer, tokens, &without));
 }
 
 TEST_P(FamilyEdges, AreRankedByWhatTheirCutMixes) {
-  const EdgeRuns runs(gpt, tokens, nullptr);
+  const EdgeRuns runs(transformer, tokens, nullptr);
   for (const AttentionEdge& edge : edges()) {
     const std::vector<float> with = runs.mixed_without({edge.head, {}});
     const std::vector<float> without = runs.mixed_without(edge);
@@ -215,14 +218,14 @@ TEST_P(FamilyEdges, AreRankedByWhatTheirCutMixes) {
 }
 
 TEST(EdgeRuns, AreStoppedAndRefuseATextThatDoesNotFit) {
-  const Transformer gpt = testing::toy_gpt(testing::toy_families(32).front().stack);
+  const Transformer transformer = testing::toy_gpt(testing::toy_families(32).front().stack);
   const std::vector<std::int32_t> tokens =
-      testing::random_tokens(9, gpt.specification().vocabulary_size, 5);
+      testing::random_tokens(9, transformer.specification().vocabulary_size, 5);
   const std::atomic<bool> stop = true;
   testing::expect_error(
-      ErrorCode::interrupted, [&] { EdgeRuns(gpt, tokens, &stop); }, "cutting edges");
+      ErrorCode::interrupted, [&] { EdgeRuns(transformer, tokens, &stop); }, "cutting edges");
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { EdgeRuns(gpt, {}, nullptr); }, "no tokens");
+      ErrorCode::invalid_argument, [&] { EdgeRuns(transformer, {}, nullptr); }, "no tokens");
 }
 
 }  // namespace

@@ -20,17 +20,19 @@ using ::testing::HasSubstr;
 using testing::relative_error;
 
 struct InterventionExample {
-  Transformer gpt = testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
+  Transformer transformer =
+      testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
   std::vector<std::int32_t> tokens = testing::random_tokens(10, 61, 3);
-  const StackSpecification& specification() const { return gpt.specification(); }
+  const StackSpecification& specification() const { return transformer.specification(); }
 
   // The next `count` tokens, behind those in the cache: (count, V).
   Tensor<float> read(KeyValueCache& cache, std::int64_t count, Editor* editor) const {
     const StackActivations activations(specification(), 1, count, Keep::one_block);
-    gpt.forward({tokens.data() + cache.length(), {1, count}},
-                {.sequences = Sequences::next_of(cache, count), .editor = editor}, activations);
+    transformer.forward({tokens.data() + cache.length(), {1, count}},
+                        {.sequences = Sequences::next_of(cache, count), .editor = editor},
+                        activations);
     Tensor<float> logits(Shape{count, specification().vocabulary_size});
-    gpt.project(activations.final_norm(), logits);
+    transformer.project(activations.final_norm(), logits);
     return logits;
   }
   Tensor<float> logits(Editor* editor) const {
@@ -40,8 +42,8 @@ struct InterventionExample {
   Capture captured(const std::vector<Point>& points, Editor* editor = nullptr) const {
     Capture capture(points);
     const StackActivations activations(specification(), 1, 10, Keep::one_block);
-    gpt.forward({tokens.data(), {1, 10}},
-                {.sequences = {1, 10}, .probe = &capture, .editor = editor}, activations);
+    transformer.forward({tokens.data(), {1, 10}},
+                        {.sequences = {1, 10}, .probe = &capture, .editor = editor}, activations);
     return capture;
   }
 };
@@ -65,7 +67,7 @@ TEST(Interventions, AHeadThatIsAblatedAddsNothing) {
   const Point out{PointKind::attention_out, 1};
   const auto with = example.captured({out, {PointKind::mixed_values, 1}});
   const auto without = example.captured({out}, &ablated);
-  const View<const float> projection = example.gpt.parameters().block(1).projection.weight;
+  const View<const float> projection = example.transformer.parameters().block(1).projection.weight;
   std::vector<float> expected;
   for (std::int64_t t = 0; t < 10; ++t) {
     for (std::int64_t c = 0; c < 32; ++c) {
@@ -130,11 +132,11 @@ TEST(Interventions, SetAPointToItsMean) {
   const Point point{PointKind::mixed_values, 1};
   const std::vector<Texts> set{{.target = example.tokens},
                                {.target = testing::random_tokens(4, 61, 8)}};
-  const std::vector<float> mean = mean_row(example.gpt, point, set);
+  const std::vector<float> mean = mean_row(example.transformer, point, set);
   ASSERT_EQ(mean.size(), 32U);
   double sum = 0;
   for (const Texts& text : set) {
-    const Capture capture = trace(example.gpt, text.target, {point});
+    const Capture capture = trace(example.transformer, text.target, {point});
     for (std::int64_t t = 0; t < std::ssize(text.target); ++t) {
       sum += capture.at(point).view()(0, t, 2, 5);
     }
@@ -246,10 +248,10 @@ TEST(Interventions, LiftTheMaskOfEverySequenceOfABatch) {
   batch.insert(batch.end(), other.tokens.begin(), other.tokens.end());
   for (Editor* const editor : std::initializer_list<Editor*>{&open, &joined}) {
     const StackActivations activations(example.specification(), 2, 10, Keep::one_block);
-    example.gpt.forward({batch.data(), {2, 10}}, {.sequences = {2, 10}, .editor = editor},
-                        activations);
+    example.transformer.forward({batch.data(), {2, 10}}, {.sequences = {2, 10}, .editor = editor},
+                                activations);
     Tensor<float> logits(Shape{20, example.specification().vocabulary_size});
-    example.gpt.project(activations.final_norm(), logits);
+    example.transformer.project(activations.final_norm(), logits);
     const std::size_t half = logits.span().size() / 2;
     // Another order of sums over 10 positions: 1e-5.
     EXPECT_LT(relative_error(logits.span().first(half), example.logits(&open).span()), 1e-5);

@@ -21,26 +21,27 @@ class NeuronEffectsOf : public ::testing::TestWithParam<ToyFamily> {};
 
 // Against the attribution of every difference of logits, weighted by the other's probability.
 TEST_P(NeuronEffectsOf, DirectEffectsAreThoseOnTheLogProbability) {
-  const Transformer gpt = testing::toy_gpt(GetParam().stack);
+  const Transformer transformer = testing::toy_gpt(GetParam().stack);
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
-  const std::vector<double> probabilities = next_token_probabilities(gpt, tokens);
+  const std::vector<double> probabilities = next_token_probabilities(transformer, tokens);
   const auto likeliest =
       static_cast<std::int32_t>(std::ranges::max_element(probabilities) - probabilities.begin());
   std::vector<double> expected;  // of the neurons of all layers
   for (std::int32_t other = 0; other < 61; ++other) {
     std::size_t n = 0;
     for (const AttributionTerm& term :
-         attribute_logit(gpt, tokens, {likeliest, other}, AttributionUnit::neuron).terms) {
+         attribute_logit(transformer, tokens, {likeliest, other}, AttributionUnit::neuron).terms) {
       if (term.part != AttributionTerm::Part::neuron) continue;
       if (n == expected.size()) expected.push_back(0);
       expected[n++] += probabilities[static_cast<std::size_t>(other)] * term.value;
     }
   }
-  const std::int64_t width = gpt.specification().feed_forward();
+  const std::int64_t width = transformer.specification().feed_forward();
   ASSERT_EQ(std::ssize(expected), 2 * width);
   for (std::int64_t layer = 0; layer < 2; ++layer) {
-    const NeuronEffects found = neuron_effects(
-        gpt, tokens, {.layer = layer, .most = static_cast<std::size_t>(width), .controls = 0});
+    const NeuronEffects found =
+        neuron_effects(transformer, tokens,
+                       {.layer = layer, .most = static_cast<std::size_t>(width), .controls = 0});
     EXPECT_EQ(found.token, likeliest);
     EXPECT_NEAR(found.probability, probabilities[static_cast<std::size_t>(likeliest)], 1e-12);
     ASSERT_EQ(std::ssize(found.neurons), width);
@@ -60,9 +61,10 @@ TEST_P(NeuronEffectsOf, DirectEffectsAreThoseOnTheLogProbability) {
 
 // A neuron of the last block that is off writes nothing: its column of W_out is zero.
 TEST_P(NeuronEffectsOf, SwitchingOffIsMeasured) {
-  const Transformer gpt = testing::toy_gpt(GetParam().stack);
+  const Transformer transformer = testing::toy_gpt(GetParam().stack);
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 6);
-  const NeuronEffects found = neuron_effects(gpt, tokens, {.layer = 1, .most = 3, .controls = 3});
+  const NeuronEffects found =
+      neuron_effects(transformer, tokens, {.layer = 1, .most = 3, .controls = 3});
   ASSERT_EQ(found.neurons.size(), 3U);
   double moved = 0;
   for (const NeuronEffect& effect : found.neurons) {
@@ -87,22 +89,22 @@ INSTANTIATE_TEST_SUITE_P(Families, NeuronEffectsOf, ::testing::ValuesIn(testing:
 // A model whose last block has one neuron that writes the token's own direction, and others that
 // write next to nothing.
 TEST(NeuronEffects, OneThatMattersIsFirstAndBeyondItsControl) {
-  Transformer gpt = testing::toy_gpt(testing::toy_stack(24));
+  Transformer transformer = testing::toy_gpt(testing::toy_stack(24));
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 6);
-  const View<float> down = gpt.parameters().tensor({.role = Role::down, .layer = 1});
+  const View<float> down = transformer.parameters().tensor({.role = Role::down, .layer = 1});
   for (float& value : down.span()) value *= 1e-3F;
-  EXPECT_FALSE(neuron_effects(gpt, tokens, {.layer = 1}).first_matters());
+  EXPECT_FALSE(neuron_effects(transformer, tokens, {.layer = 1}).first_matters());
 
-  const NeuronEffects before = neuron_effects(gpt, tokens, {.layer = 1, .most = 64});
+  const NeuronEffects before = neuron_effects(transformer, tokens, {.layer = 1, .most = 64});
   const auto active = *std::ranges::max_element(
       before.neurons, {}, [](const NeuronEffect& effect) { return effect.activation; });
-  const LogitDirection direction =
-      log_probability_direction(gpt, before.token, next_token_probabilities(gpt, tokens));
+  const LogitDirection direction = log_probability_direction(
+      transformer, before.token, next_token_probabilities(transformer, tokens));
   for (std::int64_t c = 0; c < down.extent(0); ++c) {
     down(c, active.id.neuron) = static_cast<float>(
         4 * direction.direction[static_cast<std::size_t>(c)] / active.activation);
   }
-  const NeuronEffects found = neuron_effects(gpt, tokens, {.layer = 1});
+  const NeuronEffects found = neuron_effects(transformer, tokens, {.layer = 1});
   ASSERT_EQ(found.token, before.token);
   EXPECT_EQ(found.neurons.front().id.neuron, active.id.neuron);
   EXPECT_EQ(found.largest.id.layer, found.largest.direct > found.neurons.front().direct ? 0 : 1);
@@ -113,20 +115,20 @@ TEST(NeuronEffects, OneThatMattersIsFirstAndBeyondItsControl) {
   }
   // Another one can be chosen; then it is the one that is judged.
   const std::int64_t other = active.id.neuron == 5 ? 6 : 5;
-  const NeuronEffects chosen = neuron_effects(gpt, tokens, {.layer = 1, .chosen = other});
+  const NeuronEffects chosen = neuron_effects(transformer, tokens, {.layer = 1, .chosen = other});
   EXPECT_EQ(chosen.neurons.front().id.neuron, other);
   EXPECT_EQ(chosen.neurons[1].id.neuron, active.id.neuron);
   EXPECT_FALSE(chosen.first_matters());
 }
 
 TEST(NeuronEffects, RefuseWhatIsNotThere) {
-  const Transformer gpt = testing::toy_gpt(testing::toy_stack(24));
+  const Transformer transformer = testing::toy_gpt(testing::toy_stack(24));
   const std::vector<std::int32_t> tokens = {1, 2, 3};
-  EXPECT_THROW(neuron_effects(gpt, tokens, {.layer = 2}), Error);
-  EXPECT_THROW(neuron_effects(gpt, tokens, {.chosen = 64}), Error);
-  EXPECT_THROW(neuron_effects(gpt, {}, {}), Error);
+  EXPECT_THROW(neuron_effects(transformer, tokens, {.layer = 2}), Error);
+  EXPECT_THROW(neuron_effects(transformer, tokens, {.chosen = 64}), Error);
+  EXPECT_THROW(neuron_effects(transformer, {}, {}), Error);
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(neuron_effects(gpt, tokens, {.stop = &stop}), Error);
+  EXPECT_THROW(neuron_effects(transformer, tokens, {.stop = &stop}), Error);
   StackSpecification after = testing::toy_stack(24);
   after.block.norm.placement = NormPlacement::post;
   const Transformer post = testing::toy_gpt(after);

@@ -23,15 +23,15 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
   static constexpr std::int64_t positions = 9;
 
-  const StackSpecification& stack() const { return gpt.specification(); }
+  const StackSpecification& stack() const { return transformer.specification(); }
 
   std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor) const {
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
-    gpt.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}, .editor = editor},
-                activations);
+    transformer.forward({tokens.data(), {1, positions}},
+                        {.sequences = {1, positions}, .editor = editor}, activations);
     std::vector<float> values(static_cast<std::size_t>(stack().vocabulary_size));
-    gpt.project(activations.final_norm().slice(0, positions - 1, positions),
-                View<float>(values.data(), {1, stack().vocabulary_size}), positions);
+    transformer.project(activations.final_norm().slice(0, positions - 1, positions),
+                        View<float>(values.data(), {1, stack().vocabulary_size}), positions);
     return values;
   }
   double metric(Editor* editor) const {
@@ -39,13 +39,13 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
   }
   // The corrupted prompt with a point of the clean one.
   double patched(const Point& point, Selection where) const {
-    Interventions editor(
-        stack(),
-        {{point, std::move(where), ReplaceWith{values_at(gpt, point, {.target = request.clean})}}});
+    Interventions editor(stack(),
+                         {{point, std::move(where),
+                           ReplaceWith{values_at(transformer, point, {.target = request.clean})}}});
     return metric(&editor);
   }
 
-  Transformer gpt = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_gpt(GetParam().stack);
   PatchRequest request{
       .clean = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3),
       .corrupted = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 4),
@@ -63,10 +63,11 @@ TEST_P(FamilyPatch, CellsEqualOneForwardEach) {
     if (kind.is_edge()) continue;
     if (!has_point(stack(), kind.point)) {
       testing::expect_error(
-          ErrorCode::unsupported, [&] { patch_sweep(gpt, request); }, "no blocks.0.hook_resid_mid");
+          ErrorCode::unsupported, [&] { patch_sweep(transformer, request); },
+          "no blocks.0.hook_resid_mid");
       continue;
     }
-    const PatchResult found = patch_sweep(gpt, request);
+    const PatchResult found = patch_sweep(transformer, request);
     const std::int64_t heads = patched_heads(stack().block.attention, kind);
     const bool by_position = kind.columns == PatchColumns::heads_by_position;
     ASSERT_EQ(found.columns, kind.columns == PatchColumns::positions ? positions
@@ -87,7 +88,7 @@ TEST_P(FamilyPatch, CellsEqualOneForwardEach) {
       }
     }
     request.method = PatchMethod::attribution;
-    EXPECT_EQ(patch_sweep(gpt, request).columns, found.columns) << name;
+    EXPECT_EQ(patch_sweep(transformer, request).columns, found.columns) << name;
     request.method = PatchMethod::exact;
   }
 }
@@ -98,7 +99,7 @@ TEST_P(FamilyPatch, EdgesAreThoseThatTheMaskLeaves) {
   const std::int64_t window = stack().block.attention.window(request.layer);
   for (const auto grid : {PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
     request.grid = grid;
-    const PatchResult found = patch_sweep(gpt, request);
+    const PatchResult found = patch_sweep(transformer, request);
     const double scale = std::abs(found.clean) + std::abs(found.corrupted);
     for (std::int64_t t = 0; t < positions; ++t) {
       for (std::int64_t s = 0; s < positions; ++s) {
@@ -125,12 +126,13 @@ TEST_P(FamilyPatch, EdgesAreThoseThatTheMaskLeaves) {
 TEST_P(FamilyPatch, PlanesKeepTheirMasks) {
   const std::int64_t layer = stack().layers - 1;
   for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
-    const Tensor<float> before = values_at(gpt, {kind, layer}, {.target = request.clean});
+    const Tensor<float> before = values_at(transformer, {kind, layer}, {.target = request.clean});
     Interventions zero(stack(), {{{kind, layer}, {}, SetZero{}}});
     Capture after({Point{kind, layer}});
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
-    gpt.forward({request.clean.data(), {1, positions}},
-                {.sequences = {1, positions}, .probe = &after, .editor = &zero}, activations);
+    transformer.forward({request.clean.data(), {1, positions}},
+                        {.sequences = {1, positions}, .probe = &after, .editor = &zero},
+                        activations);
     for (std::int64_t i = 0; i < before.size(); ++i) {
       EXPECT_EQ(after.at({kind, layer})[i], std::isinf(before[i]) ? before[i] : 0.0F);
     }
@@ -154,8 +156,8 @@ TEST_P(FamilyPatch, RefusesPointsThatTheModelLacks) {
     refused([&] { points_named(name, stack()); });
     refused([&] { parse_points({.stacks = {stack()}}, name); });
     refused([&] { Interventions(stack(), {{point, {}, SetZero{}}}); });
-    refused([&] { values_at(gpt, point, {.target = request.clean}); });
-    refused([&] { trace_prompt(gpt, request.clean, {.points = {name}}); });
+    refused([&] { values_at(transformer, point, {.target = request.clean}); });
+    refused([&] { trace_prompt(transformer, request.clean, {.points = {name}}); });
   }
   EXPECT_GE(lacking, 1U);
 }
@@ -178,18 +180,19 @@ TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatReadThem) {
   EXPECT_EQ(parse_points({.stacks = {stack()}}, fmt::format("L1H{}.q", heads - 1)).size(), 1U);
 
   const Point key{PointKind::key, 1};
-  const Trace traced =
-      trace_prompt(gpt, request.clean, {.points = {"q1", "k1"}, .heads = {heads - 2, heads - 1}});
+  const Trace traced = trace_prompt(transformer, request.clean,
+                                    {.points = {"q1", "k1"}, .heads = {heads - 2, heads - 1}});
   const TracedArray& query_rows = traced.at("blocks.1.attn.hook_q");
   const TracedArray& key_rows = traced.at("blocks.1.attn.hook_k");
   const std::int64_t of_keys = shared == heads ? 2 : 1;  // the last two heads share a key
   EXPECT_EQ(query_rows.shape, (std::vector<std::int64_t>{1, positions, 2, stack().head_size()}));
   EXPECT_EQ(key_rows.shape,
             (std::vector<std::int64_t>{1, positions, of_keys, stack().head_size()}));
-  const Tensor<float> whole = values_at(gpt, key, {.target = request.clean});
+  const Tensor<float> whole = values_at(transformer, key, {.target = request.clean});
   EXPECT_EQ(key_rows.values.back(), whole[whole.size() - 1]);
 
-  const std::vector<float> mean = mean_row(gpt, key, std::vector<Texts>{{.target = request.clean}});
+  const std::vector<float> mean =
+      mean_row(transformer, key, std::vector<Texts>{{.target = request.clean}});
   EXPECT_EQ(std::ssize(mean), shared * stack().head_size());
   Interventions set(stack(), {{key, {.heads = {shared - 1}}, SetRow{mean}}});
   EXPECT_NE(metric(&set), metric(nullptr));
@@ -208,8 +211,9 @@ TEST_P(FamilyPatch, RotatedKeysCanBeEdited) {
   Interventions zero(stack(), {{{kind, 0}, {}, SetZero{}}});
   Capture capture({Point{PointKind::pattern, 0}});
   const StackActivations activations(stack(), 1, positions, Keep::one_block);
-  gpt.forward({request.clean.data(), {1, positions}},
-              {.sequences = {1, positions}, .probe = &capture, .editor = &zero}, activations);
+  transformer.forward({request.clean.data(), {1, positions}},
+                      {.sequences = {1, positions}, .probe = &capture, .editor = &zero},
+                      activations);
   const View<const float> pattern = capture.at({PointKind::pattern, 0}).view()[0];
   const std::int64_t window = stack().block.attention.window(0);
   const std::int64_t visible = window > 0 ? std::min(window, positions) : positions;

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t prompt_positions = 7, model_layers = 3, model_heads = 4;
 
 struct PatchExample {
-  Transformer gpt = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_gpt(testing::small_config());
   PatchRequest request{.clean = testing::random_tokens(prompt_positions, 61, 3),
                        .corrupted = testing::random_tokens(prompt_positions, 61, 4),
                        .metric = {.answer = 7, .wrong = 11}};
@@ -31,13 +31,14 @@ struct PatchExample {
   // Final logits of a prompt, and the points of the pass.
   std::vector<float> logits(const std::vector<std::int32_t>& tokens, Editor* editor,
                             Capture* capture = nullptr) const {
-    const StackActivations activations(gpt.specification(), 1, prompt_positions, Keep::one_block);
-    gpt.forward({tokens.data(), {1, prompt_positions}},
-                {.sequences = {1, prompt_positions}, .probe = capture, .editor = editor},
-                activations);
+    const StackActivations activations(transformer.specification(), 1, prompt_positions,
+                                       Keep::one_block);
+    transformer.forward({tokens.data(), {1, prompt_positions}},
+                        {.sequences = {1, prompt_positions}, .probe = capture, .editor = editor},
+                        activations);
     std::vector<float> values(61);
-    gpt.project(activations.final_norm().slice(0, prompt_positions - 1, prompt_positions),
-                View<float>(values.data(), {1, 61}));
+    transformer.project(activations.final_norm().slice(0, prompt_positions - 1, prompt_positions),
+                        View<float>(values.data(), {1, 61}));
     return values;
   }
   double metric(const Tensor<float>& values) const {
@@ -52,7 +53,7 @@ struct PatchExample {
     logits(request.clean, nullptr, &capture);
     Tensor<float> values(capture.at(point).shape());
     std::ranges::copy(capture.at(point).span(), values.data());
-    Interventions editor(gpt.specification(),
+    Interventions editor(transformer.specification(),
                          {{point, std::move(where), ReplaceWith{std::move(values)}}});
     return metric(logits(request.corrupted, &editor));
   }
@@ -77,7 +78,7 @@ TEST_P(Grids, EqualOneForwardPerCell) {
     if (!every_metric && kind != PatchMetric::Kind::logit_difference) continue;
     example.request.grid = grid;
     example.request.metric.kind = kind;
-    const PatchResult result = patch_sweep(example.gpt, example.request);
+    const PatchResult result = patch_sweep(example.transformer, example.request);
     ASSERT_EQ(result.rows, model_layers);
     const double scale = std::abs(result.clean) + std::abs(result.corrupted);
     for (std::int64_t layer = 0; layer < model_layers; ++layer) {
@@ -128,7 +129,7 @@ TEST_P(Edges, AreCutAndReplaced) {
   example.logits(example.request.corrupted, nullptr, &corrupted);
   for (const auto grid : {PatchGrid::edge, PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
     example.request.grid = grid;
-    const PatchResult result = patch_sweep(example.gpt, example.request);
+    const PatchResult result = patch_sweep(example.transformer, example.request);
     EXPECT_EQ(result.cells, prompt_positions * (prompt_positions + 1) / 2);
     EXPECT_TRUE(std::isnan(result.value(2, 3)));
     for (const auto& [t, s] : {std::pair{3, 1}, {6, 0}, {6, 5}, {5, 5}}) {
@@ -143,7 +144,7 @@ TEST_P(Edges, AreCutAndReplaced) {
       }
       std::vector<Intervention> one;
       one.push_back({{PointKind::pattern, layer}, {.heads = {2}}, std::move(change)});
-      Interventions editor(example.gpt.specification(), std::move(one));
+      Interventions editor(example.transformer.specification(), std::move(one));
       EXPECT_NEAR(result.value(t, s),
                   example.metric(example.logits(example.request.corrupted, &editor)),
                   patch_tolerance * (std::abs(result.clean) + std::abs(result.corrupted)));
@@ -164,12 +165,12 @@ TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
     constexpr std::int64_t first = 4;
     std::copy_n(apart.request.clean.begin(), first, apart.request.corrupted.begin());
     ASSERT_NE(apart.request.clean[first], apart.request.corrupted[first]);
-    const PatchResult result = patch_sweep(apart.gpt, apart.request);
-    PatchRuns runs(apart.gpt, apart.request);
+    const PatchResult result = patch_sweep(apart.transformer, apart.request);
+    PatchRuns runs(apart.transformer, apart.request);
     const PointKind point = patch_grid_kind(apart.request.grid).point;
     const bool stays_in_its_row =
         point != PointKind::residual_pre && point != PointKind::key && point != PointKind::value;
-    for (const PatchCell& cell : patch_cells(apart.gpt.architecture(), apart.request)) {
+    for (const PatchCell& cell : patch_cells(apart.transformer.architecture(), apart.request)) {
       const bool is_shared = cell.position >= 0 && cell.position < first;
       const bool is_unread = cell.position >= 0 && cell.position < prompt_positions - 1 &&
                              cell.layer == model_layers - 1 && stays_in_its_row;
@@ -186,9 +187,9 @@ TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
 
 TEST(PatchSweep, DoesNotDependOnTheMemoryItMayTake) {
   PatchExample example;
-  const auto wide = patch_sweep(example.gpt, example.request);
+  const auto wide = patch_sweep(example.transformer, example.request);
   example.request.memory = 1;
-  const auto narrow = patch_sweep(example.gpt, example.request);
+  const auto narrow = patch_sweep(example.transformer, example.request);
   for (std::size_t i = 0; i < wide.values.size(); ++i) {
     EXPECT_NEAR(wide.values[i], narrow.values[i], patch_tolerance);
   }
@@ -197,19 +198,19 @@ TEST(PatchSweep, DoesNotDependOnTheMemoryItMayTake) {
 TEST(PatchSweep, GoesOnWhereItWasInterrupted) {
   PatchExample example;
   example.request.memory = 1;  // a cell at a time
-  const auto whole = patch_sweep(example.gpt, example.request);
+  const auto whole = patch_sweep(example.transformer, example.request);
   const testing::ScratchDirectory scratch;
   example.request.results = scratch.path() / "cells.json";
   example.request.progress = [&](std::int64_t done, std::int64_t cells) {
     EXPECT_EQ(cells, model_layers * prompt_positions);
     return done < prompt_positions;
   };
-  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  EXPECT_THROW(patch_sweep(example.transformer, example.request), Error);
   example.request.progress = {};
-  const auto resumed = patch_sweep(example.gpt, example.request);
+  const auto resumed = patch_sweep(example.transformer, example.request);
   EXPECT_EQ(resumed.resumed_cells, prompt_positions);
   EXPECT_EQ(resumed.values, whole.values);
-  EXPECT_EQ(patch_sweep(example.gpt, example.request).resumed_cells,
+  EXPECT_EQ(patch_sweep(example.transformer, example.request).resumed_cells,
             model_layers * prompt_positions);
 }
 
@@ -217,15 +218,15 @@ TEST(PatchSweep, RefusesResultsThatAreNotItsOwn) {
   PatchExample example;
   const testing::ScratchDirectory scratch;
   example.request.results = scratch.path() / "cells.json";
-  patch_sweep(example.gpt, example.request);
+  patch_sweep(example.transformer, example.request);
   example.request.metric.answer = 8;
-  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  EXPECT_THROW(patch_sweep(example.transformer, example.request), Error);
   example.request.metric.answer = 7;
-  example.gpt.parameters().prepare(kernels::WeightFormat::bf16);
-  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  example.transformer.parameters().prepare(kernels::WeightFormat::bf16);
+  EXPECT_THROW(patch_sweep(example.transformer, example.request), Error);
   for (const char* text : {"", "[]", "{}", R"({"patch": 3, "cells": []})"}) {
     std::ofstream(example.request.results) << text;
-    EXPECT_THROW(patch_sweep(example.gpt, example.request), Error) << text;
+    EXPECT_THROW(patch_sweep(example.transformer, example.request), Error) << text;
   }
 }
 
@@ -234,7 +235,7 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
     PatchExample example;
     change(example.request);
     try {
-      patch_sweep(example.gpt, example.request);
+      patch_sweep(example.transformer, example.request);
     } catch (const Error& error) {
       return error.what();
     }
@@ -256,7 +257,7 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
 TEST(PatchEstimate, IsTheSweepToFirstOrder) {
   PatchExample example;
   const View<float> embedding =
-      example.gpt.parameters().tensor(testing::gpt2_parameter("wte.weight"));
+      example.transformer.parameters().tensor(testing::gpt2_parameter("wte.weight"));
   example.request.clean = example.request.corrupted;
   example.request.clean[2] = 59;
   for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
@@ -268,9 +269,9 @@ TEST(PatchEstimate, IsTheSweepToFirstOrder) {
     example.request.grid = patch_grid_from_name(name);
     if (example.request.grid >= PatchGrid::edge) continue;
     example.request.method = PatchMethod::exact;
-    const PatchResult exact = patch_sweep(example.gpt, example.request);
+    const PatchResult exact = patch_sweep(example.transformer, example.request);
     example.request.method = PatchMethod::attribution;
-    const PatchResult estimate = patch_sweep(example.gpt, example.request);
+    const PatchResult estimate = patch_sweep(example.transformer, example.request);
     EXPECT_NEAR(estimate.clean, exact.clean, patch_tolerance);
     EXPECT_NEAR(estimate.corrupted, exact.corrupted, patch_tolerance);
     ASSERT_EQ(estimate.values.size(), exact.values.size());
@@ -290,11 +291,11 @@ TEST(PatchEstimate, KnowsNeitherEdgesNorOtherMetrics) {
   PatchExample example;
   example.request.method = PatchMethod::attribution;
   example.request.metric.kind = PatchMetric::Kind::kl;
-  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  EXPECT_THROW(patch_sweep(example.transformer, example.request), Error);
   example.request.metric.kind = PatchMetric::Kind::logit_difference;
   example.request.grid = PatchGrid::edge;
   example.request.layer = example.request.head = 0;
-  EXPECT_THROW(patch_sweep(example.gpt, example.request), Error);
+  EXPECT_THROW(patch_sweep(example.transformer, example.request), Error);
 }
 
 TEST(PatchGrid, HasNames) {

@@ -34,10 +34,12 @@ TEST(Glob, ManyStarsTakeNoTime) {
 }
 
 TEST(Capture, KeepsWhatWasAskedForAndNothingElse) {
-  const Transformer gpt = testing::small_gpt(20);
-  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"}, gpt.specification());
+  const Transformer transformer = testing::small_gpt(20);
+  const Capture wanted({"blocks.*.attn.hook_pattern", "ln_final.hook_scale"},
+                       transformer.specification());
   EXPECT_EQ(wanted.points().size(), 3U);
-  const Capture capture = trace(gpt, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.points());
+  const Capture capture =
+      trace(transformer, std::vector<std::int32_t>{1, 2, 3, 4}, wanted.points());
   EXPECT_EQ(capture.at({PointKind::pattern, 1}).shape(), (Shape{1, 3, 4, 4}));
   EXPECT_EQ(capture.at({PointKind::final_scale}).shape(), (Shape{1, 4, 1}));
   EXPECT_THROW(capture.at({PointKind::query, 0}), Error);
@@ -58,11 +60,11 @@ TEST(Capture, RefusesNamesThatNoPointHas) {
 }
 
 TEST(Trace, VisitsThePatternsThatItWouldKeep) {
-  const Transformer gpt = testing::small_gpt(20, 4);
+  const Transformer transformer = testing::small_gpt(20, 4);
   const std::vector<std::int32_t> tokens{3, 17, 4};
-  const Capture capture = trace_patterns(gpt, tokens);
+  const Capture capture = trace_patterns(transformer, tokens);
   std::int64_t layers = 0;
-  visit_patterns(gpt, tokens, [&](std::int64_t layer, View<const float> pattern) {
+  visit_patterns(transformer, tokens, [&](std::int64_t layer, View<const float> pattern) {
     EXPECT_EQ(layer, layers++);
     const View<const float> kept = capture.at({PointKind::pattern, layer}).view()[0];
     EXPECT_EQ(pattern.shape(), kept.shape());
@@ -74,14 +76,14 @@ TEST(Trace, VisitsThePatternsThatItWouldKeep) {
       }
     }
   });
-  EXPECT_EQ(layers, gpt.specification().layers);
+  EXPECT_EQ(layers, transformer.specification().layers);
 }
 
 TEST(Trace, RefusesTextsThatTheModelCannotRead) {
-  const Transformer gpt = testing::small_gpt(20, 4);
-  EXPECT_THROW(trace_patterns(gpt, {}), Error);
-  EXPECT_THROW(trace_patterns(gpt, std::vector<std::int32_t>(5, 1)), Error);
-  EXPECT_THROW(trace_patterns(gpt, std::vector<std::int32_t>{20}), Error);
+  const Transformer transformer = testing::small_gpt(20, 4);
+  EXPECT_THROW(trace_patterns(transformer, {}), Error);
+  EXPECT_THROW(trace_patterns(transformer, std::vector<std::int32_t>(5, 1)), Error);
+  EXPECT_THROW(trace_patterns(transformer, std::vector<std::int32_t>{20}), Error);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ TEST(GoldenTrace, HoldsEveryPointAndItsGradient) {
   for (const char* name : {"gpt_tied", "gpt_untied"}) {
     const testing::Golden golden(name);
     const Trace trace =
-        testing::trace_step(golden.gpt(), golden.exact<std::int32_t>("tokens"),
+        testing::trace_step(golden.transformer(), golden.exact<std::int32_t>("tokens"),
                             golden.exact<std::int32_t>("targets"), {.points = {"*", "*_grad"}});
     std::size_t compared = 0;
     const auto compare = [&](std::string_view prefix, std::string_view suffix, double tolerance) {

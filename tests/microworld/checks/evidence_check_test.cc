@@ -14,8 +14,8 @@ EvidenceCheckOptions few() {
 
 TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
-  const auto checks = check_evidence(gpt, *tokenizer, few());
+  const Transformer transformer = testing::small_gpt(tokenizer->vocabulary_size(), 512);
+  const auto checks = check_evidence(transformer, *tokenizer, few());
   ASSERT_EQ(checks.size(), 2u);
   EXPECT_EQ(checks[0].subject, "deed");
   EXPECT_EQ(checks[0].weights.size(), 1u);
@@ -36,8 +36,9 @@ TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
 // Zero weights attend evenly to values that are zero: no head carries anything.
 TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Transformer gpt({.stacks = {make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size())}});
-  for (const EvidenceCheck& check : check_evidence(gpt, *tokenizer, few())) {
+  const Transformer transformer(
+      {.stacks = {make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size())}});
+  for (const EvidenceCheck& check : check_evidence(transformer, *tokenizer, few())) {
     EXPECT_TRUE(check.heads.empty());
     EXPECT_EQ(check.probability, check.without_heads);
     EXPECT_EQ(check.probability, check.without_edges);
@@ -56,11 +57,11 @@ TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
 
 TEST(EvidenceCheck, RefusesUnknownSubjects) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size());
+  const Transformer transformer = testing::small_gpt(tokenizer->vocabulary_size());
   EvidenceCheckOptions options = few();
   options.subjects = {"weather"};
-  EXPECT_THROW(check_evidence(gpt, *tokenizer, options), Error);
-  EXPECT_THROW(check_evidence(gpt, *tokenizer, {.variants = 0}), Error);
+  EXPECT_THROW(check_evidence(transformer, *tokenizer, options), Error);
+  EXPECT_THROW(check_evidence(transformer, *tokenizer, {.variants = 0}), Error);
 }
 
 }  // namespace

@@ -12,8 +12,9 @@ namespace {
 
 TEST(MicroworldCausality, CountsTheMarksOfItsStories) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
-  const auto causality = check_microworld_causality(gpt, *tokenizer, {.stories = 12, .seed = 2});
+  const Transformer transformer = testing::small_gpt(tokenizer->vocabulary_size(), 512);
+  const auto causality =
+      check_microworld_causality(transformer, *tokenizer, {.stories = 12, .seed = 2});
   std::int64_t nouns = 0;
   std::int64_t mysteries = 0;
   const microworld::Microworld microworld(2);
@@ -36,8 +37,10 @@ TEST(MicroworldCausality, CountsTheMarksOfItsStories) {
 // Zero weights attend evenly to values that are zero: nothing that is cut can change anything.
 TEST(MicroworldCausality, FindsNoEffectWhereAttentionCarriesNothing) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Transformer gpt({.stacks = {make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size())}});
-  const auto causality = check_microworld_causality(gpt, *tokenizer, {.stories = 4, .seed = 2});
+  const Transformer transformer(
+      {.stacks = {make_gpt_config(1, 2, 16, 512, tokenizer->vocabulary_size())}});
+  const auto causality =
+      check_microworld_causality(transformer, *tokenizer, {.stories = 4, .seed = 2});
   const CausalEffect& effect = causality.noun_to_adjectives;
   EXPECT_GT(effect.cases, 0);
   EXPECT_NEAR(effect.probability, 1.0 / tokenizer->vocabulary_size(), 1e-6);
@@ -47,8 +50,8 @@ TEST(MicroworldCausality, FindsNoEffectWhereAttentionCarriesNothing) {
 
 TEST(MicroworldCausality, RefusesNoStories) {
   const auto tokenizer = testing::microworld_tokenizer();
-  const Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size());
-  EXPECT_THROW(check_microworld_causality(gpt, *tokenizer, {.stories = 0}), Error);
+  const Transformer transformer = testing::small_gpt(tokenizer->vocabulary_size());
+  EXPECT_THROW(check_microworld_causality(transformer, *tokenizer, {.stories = 0}), Error);
 }
 
 }  // namespace

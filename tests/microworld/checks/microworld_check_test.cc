@@ -78,21 +78,22 @@ TEST(MarkedStory, MarksStandOnTheTokensOfTheirWords) {
 class MicroworldCheckTest : public ::testing::Test {
  protected:
   std::unique_ptr<Tokenizer> tokenizer = testing::microworld_tokenizer();
-  Transformer gpt = testing::small_gpt(tokenizer->vocabulary_size(), 512);
+  Transformer transformer = testing::small_gpt(tokenizer->vocabulary_size(), 512);
 };
 
 TEST_F(MicroworldCheckTest, LossIsThatOfTheStoriesOneByOne) {
   const MicroworldCheck check =
-      check_microworld(gpt, *tokenizer, {.stories = 6, .seed = 4, .batch_size = 4});
+      check_microworld(transformer, *tokenizer, {.stories = 6, .seed = 4, .batch_size = 4});
   double loss = 0;
   double log_probability = 0;
   const microworld::Microworld world(4);
   for (std::int64_t i = 0; i < 6; ++i) {
     const MarkedStory story = mark_story(world.story(i), *tokenizer);
     const auto size = std::ssize(story.tokens) - 1;
-    EvaluationBuffers buffers(gpt.specification(), 1, size);
+    EvaluationBuffers buffers(transformer.specification(), 1, size);
     loss +=
-        gpt.loss({story.tokens.data(), {1, size}}, {story.tokens.data() + 1, {1, size}}, buffers)
+        transformer
+            .loss({story.tokens.data(), {1, size}}, {story.tokens.data() + 1, {1, size}}, buffers)
             .sum;
     log_probability += story.log_probability;
   }
@@ -102,9 +103,9 @@ TEST_F(MicroworldCheckTest, LossIsThatOfTheStoriesOneByOne) {
 
 TEST_F(MicroworldCheckTest, DoesNotDependOnTheBatch) {
   const MicroworldCheck one =
-      check_microworld(gpt, *tokenizer, {.stories = 20, .seed = 4, .batch_size = 1});
+      check_microworld(transformer, *tokenizer, {.stories = 20, .seed = 4, .batch_size = 1});
   const MicroworldCheck many =
-      check_microworld(gpt, *tokenizer, {.stories = 20, .seed = 4, .batch_size = 7});
+      check_microworld(transformer, *tokenizer, {.stories = 20, .seed = 4, .batch_size = 7});
   EXPECT_NEAR(one.loss_nats_per_story, many.loss_nats_per_story, 1e-5 * one.loss_nats_per_story);
   EXPECT_NEAR(one.adjective_mass, many.adjective_mass, 1e-6);
   EXPECT_EQ(one.adjective_head, many.adjective_head);
@@ -114,7 +115,8 @@ TEST_F(MicroworldCheckTest, DoesNotDependOnTheBatch) {
 
 TEST_F(MicroworldCheckTest, ReadsStoriesLongerThanTheContext) {
   const Transformer short_sighted = testing::small_gpt(tokenizer->vocabulary_size(), 64);
-  const MicroworldCheck wide = check_microworld(gpt, *tokenizer, {.stories = 12, .seed = 4});
+  const MicroworldCheck wide =
+      check_microworld(transformer, *tokenizer, {.stories = 12, .seed = 4});
   const MicroworldCheck narrow =
       check_microworld(short_sighted, *tokenizer, {.stories = 12, .seed = 4});
   EXPECT_TRUE(std::isfinite(narrow.loss_nats_per_story));
@@ -125,12 +127,12 @@ TEST_F(MicroworldCheckTest, ReadsStoriesLongerThanTheContext) {
 TEST_F(MicroworldCheckTest, StopsOnRequest) {
   const std::atomic<bool> stop{true};
   try {
-    check_microworld(gpt, *tokenizer, {.stories = 4, .stop = &stop});
+    check_microworld(transformer, *tokenizer, {.stories = 4, .stop = &stop});
     FAIL() << "did not stop";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::interrupted);
   }
-  EXPECT_THROW(check_microworld(gpt, *tokenizer, {.stories = 1}), Error);
+  EXPECT_THROW(check_microworld(transformer, *tokenizer, {.stories = 1}), Error);
 }
 
 }  // namespace
