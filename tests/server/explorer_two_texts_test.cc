@@ -200,7 +200,7 @@ TEST_F(ExplorerTwoTexts, BeamsAreTheSearchAsATree) {
     EXPECT_EQ(last["step"].get<std::size_t>(), hypothesis["tokens"].size());
   }
   const Json defaults = answer("POST", pair + "/beams", Json::object());
-  EXPECT_EQ(defaults["beams"].get<int>(), 4);
+  EXPECT_EQ(defaults["beams"].get<std::int64_t>(), BeamOptions{}.beams);  // as everywhere
   EXPECT_EQ(defaults["max_length"].get<int>(), 24);  // the context
 }
 

@@ -18,7 +18,7 @@ const translating = (name, body) => test(name, async (context) => {
   if ((await translatorOf(session)) === null) return context.skip('this server holds no translator');
   await body();
 });
-const search = async (request) => post(`/api/traces/${(await post('/api/traces', { source })).id}/beams`, { beams: 4, length_penalty: 1, max_length: 64, ...request });
+const search = async (request) => post(`/api/traces/${(await post('/api/traces', { source })).id}/beams`, { beams: 5, length_penalty: 1, max_length: 64, ...request });
 const shown = (page, count) => page.waitForFunction((wanted) => document.querySelectorAll('.beams .node').length === wanted, count);
 async function opened(extras, count, options) {
   const page = await session.open(link(extras), options);

@@ -123,7 +123,7 @@ Reply beams(TraceState& state, const Request& request) {
   const std::int64_t max_steps = std::min(max_beam_steps, model.architecture().decoder().context);
   constexpr double highest_penalty = 100;
   BeamOptions options{.editor = trace.pass->editor().get(), .stop = request.stop};
-  options.beams = fields.integer("beams", 1, max_beams).value_or(4);
+  options.beams = fields.integer("beams", 1, max_beams).value_or(options.beams);
   options.length_penalty =
       fields.number("length_penalty", -highest_penalty, highest_penalty).value_or(1.0);
   options.max_length =
