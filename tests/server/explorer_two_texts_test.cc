@@ -201,7 +201,7 @@ TEST_F(ExplorerTwoTexts, BeamsAreTheSearchAsATree) {
   }
   const Json defaults = answer("POST", pair + "/beams", Json::object());
   EXPECT_EQ(defaults["beams"].get<std::int64_t>(), BeamOptions{}.beams);  // as everywhere
-  EXPECT_EQ(defaults["max_length"].get<int>(), 24);  // the context
+  EXPECT_EQ(defaults["max_length"].get<int>(), 24);                       // the context
 }
 
 TEST_F(ExplorerTwoTexts, BeamsAreThoseOfTheChangedModel) {
