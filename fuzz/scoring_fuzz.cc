@@ -1,5 +1,5 @@
-// libFuzzer target: files of sentences and their scores. The first line is a translation, every
-// other one a reference of it.
+// libFuzzer target: files of sentences and their scores, and files of tasks. The first line is a
+// translation, every other one a reference of it.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,6 +16,7 @@
 #include "scoring/characters.h"
 #include "scoring/chrf.h"
 #include "scoring/metric.h"
+#include "scoring/task.h"
 
 namespace {
 
@@ -32,6 +33,22 @@ void read_again(std::string_view text) {
     const auto sentences = read_sentences(text, "fuzzed");
     for (const std::string& sentence : sentences) joined += sentence + "\n";
     expect(read_sentences(joined, "joined") == sentences);
+  } catch (const heed::Error& error) {
+    expect(error.code() != heed::ErrorCode::internal);
+  }
+}
+
+// Every question that is accepted can be asked and answered.
+void read_questions(std::string_view text) {
+  try {
+    for (const TaskQuestion& question : read_task(text, "fuzzed").questions) {
+      expect(question.answer < question.continuations.size());
+      for (const std::string& continuation : question.continuations) {
+        expect(continuation.size() > 1 && continuation.front() == ' ');
+      }
+      const std::vector<double> scores(question.continuations.size(), -1.0);
+      expect(likeliest_by_length(scores, question) < scores.size());
+    }
   } catch (const heed::Error& error) {
     expect(error.code() != heed::ErrorCode::internal);
   }
@@ -83,6 +100,7 @@ void check_samples(const std::string& hypothesis, const std::vector<std::string>
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   read_again(text);
+  read_questions(text);
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin <= text.size() && lines.size() < 5;) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());

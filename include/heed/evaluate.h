@@ -10,7 +10,9 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "heed/heed.h"
 
@@ -47,5 +49,43 @@ TextEvaluation evaluate_file(const Model& model, const std::filesystem::path& fi
                              const EvaluateOptions& options = {});
 TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                const EvaluateOptions& options = {});
+
+// Answers to the questions of a task's file (docs/command_line.md): HellaSwag's and ARC's, of which
+// the likeliest of several continuations is chosen, or LAMBADA's, of which the last word is to be
+// predicted. Errors are standard errors of the means, absent for one question.
+struct TaskEvaluation {
+  struct Share {
+    double mean = 0;
+    std::optional<double> standard_error{};
+  };
+  std::string layout;  // "HellaSwag", "ARC" or "LAMBADA"
+  std::int64_t questions = 0;
+  std::int64_t shortened = 0;  // contexts that lost their beginning to fit
+  Share accuracy{};            // of choices by their likelihood; of last words, whether written
+  std::optional<Share> accuracy_by_length{};  // of choices by likelihood for each character
+  std::optional<double> chance{};             // what guessing among the choices reaches
+  std::optional<Share> perplexity{};          // of last words: e^(mean loss of a word)
+
+  struct Answer {
+    std::vector<double> log_likelihoods{};  // nats, of each continuation
+    std::int64_t chosen = 0;                // by likelihood; of a last word 0 where it is written
+    std::int64_t chosen_by_length = 0;
+    std::int64_t right = 0;
+    bool is_right = false;
+  };
+  std::vector<Answer> answers{};
+};
+
+struct TaskOptions {
+  std::int64_t limit = 0;  // the first N questions; 0: all
+  std::function<void(std::int64_t done, std::int64_t questions)> progress{};
+  const std::atomic<bool>* stop = nullptr;  // set to true to stop: throws Error{interrupted}
+};
+
+// Throws Error{corrupt_data} with the line for a file of another form, Error{not_found} without the
+// file or a tokenizer, Error{invalid_argument} for a continuation that does not fit into the
+// model's context, and Error{unsupported} for a model that does not predict the next token.
+TaskEvaluation evaluate_task(const Model& model, const std::filesystem::path& file,
+                             const TaskOptions& options = {});
 
 }  // namespace heed

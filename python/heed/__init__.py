@@ -42,7 +42,8 @@ from .model import Config, Model, load
 from .names import get_act_name
 from .reading import Read, Unread, UnreadWord
 from .tokenizer import Tokenizer
-from .training import Evaluation, Training, TrainingStep, evaluate, train
+from .training import (Evaluation, TaskEvaluation, Training, TrainingStep, evaluate, evaluate_task,
+                       train)
 from .translation import Hypothesis, Translation
 
 Translator = Model  # the name of earlier releases for a model of an encoder and a decoder
@@ -50,8 +51,9 @@ Translator = Model  # the name of earlier releases for a model of an encoder and
 atexit.register(_heed.end_computing)
 
 __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
-           "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "Tokenizer", "Training", "TrainingStep",
+           "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "TaskEvaluation", "Tokenizer", "Training",
+           "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
-           "attribute_tokens", "detect_head", "errors", "evaluate", "explain", "get_act_name",
+           "attribute_tokens", "detect_head", "errors", "evaluate", "evaluate_task", "explain", "get_act_name",
            "heads", "interventions", "lens", "load", "microworld", "nearest_words", "next_words", "patching",
            "set_threads", "show_attention", "show_tokens", "threads", "train"]

@@ -140,3 +140,42 @@ def evaluate(model: Model, text: Union[str, np.ndarray, Sequence[int]] = "", fil
         found = _heed.evaluate_tokens(model._hooked, _inputs.token_array(text).reshape(-1), window,
                                       stride, batch)
     return Evaluation(**found)
+
+
+class Share(NamedTuple):
+    mean: float
+    standard_error: Optional[float]  # none of a single question
+
+
+class Answer(NamedTuple):
+    log_likelihoods: List[float]  # nats, of each continuation
+    chosen: int
+    chosen_by_length: int
+    right: int
+    is_right: bool
+
+
+class TaskEvaluation(NamedTuple):
+    layout: str  # "HellaSwag", "ARC" or "LAMBADA"
+    questions: int
+    shortened: int  # contexts that lost their beginning to fit
+    accuracy: Share
+    accuracy_by_length: Optional[Share]  # of choices, by likelihood for each character
+    chance: Optional[float]  # of choices: what guessing reaches
+    perplexity: Optional[Share]  # of last words
+    answers: List[Answer]
+
+
+def evaluate_task(model: Model, file: str, limit: int = 0) -> TaskEvaluation:
+    """How many questions of HellaSwag's, ARC's or LAMBADA's files a model answers, as
+    `heed eval --task`.
+
+    ``limit``: the first N questions [0: all].
+    """
+    model._refuse_translator("a task's evaluation")
+    found = _heed.evaluate_task(model._hooked, str(file), limit)
+    share = lambda value: None if value is None else Share(**value)
+    return TaskEvaluation(**{**found, "accuracy": Share(**found["accuracy"]),
+                             "accuracy_by_length": share(found["accuracy_by_length"]),
+                             "perplexity": share(found["perplexity"]),
+                             "answers": [Answer(**answer) for answer in found["answers"]]})

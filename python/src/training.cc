@@ -208,6 +208,41 @@ EvaluateOptions evaluate_options(std::int64_t window, std::int64_t stride, std::
           .progress = [poll = SignalPoll{}](std::int64_t, std::int64_t) mutable { poll(); }};
 }
 
+py::dict share_of(const TaskEvaluation::Share& share) {
+  py::dict found;
+  found["mean"] = share.mean;
+  found["standard_error"] = share.standard_error;
+  return found;
+}
+
+py::object share_of(const std::optional<TaskEvaluation::Share>& share) {
+  if (!share) return py::none();
+  return share_of(*share);
+}
+
+py::dict task_evaluated(const TaskEvaluation& found) {
+  py::dict all;
+  all["layout"] = found.layout;
+  all["questions"] = found.questions;
+  all["shortened"] = found.shortened;
+  all["accuracy"] = share_of(found.accuracy);
+  all["accuracy_by_length"] = share_of(found.accuracy_by_length);
+  all["chance"] = found.chance;
+  all["perplexity"] = share_of(found.perplexity);
+  py::list answers;
+  for (const TaskEvaluation::Answer& each : found.answers) {
+    py::dict answer;
+    answer["log_likelihoods"] = each.log_likelihoods;
+    answer["chosen"] = each.chosen;
+    answer["chosen_by_length"] = each.chosen_by_length;
+    answer["right"] = each.right;
+    answer["is_right"] = each.is_right;
+    answers.append(answer);
+  }
+  all["answers"] = answers;
+  return all;
+}
+
 }  // namespace
 
 void bind_training(py::module_& module) {
@@ -241,6 +276,17 @@ void bind_training(py::module_& module) {
     return evaluated(unlocked(
         [&] { return evaluate_tokens(*model, all, evaluate_options(window, stride, batch)); }));
   });
+
+  module.def(
+      "evaluate_task", [](const ModelHandle& handle, const std::string& file, std::int64_t limit) {
+        const auto model = handle.get();
+        return task_evaluated(unlocked([&] {
+          return evaluate_task(
+              *model, file,
+              {.limit = limit,
+               .progress = [poll = SignalPoll{}](std::int64_t, std::int64_t) mutable { poll(); }});
+        }));
+      });
 
   py::class_<TextTokenizer>(module, "Tokenizer")
       .def_static("load", &TextTokenizer::load)

@@ -1,4 +1,4 @@
-// heed eval: how well a model predicts a text.
+// heed eval: how well a model predicts a text, or answers the questions of a test.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -16,6 +17,7 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/text.h"
 #include "engine/evaluate.h"
+#include "engine/task_evaluation.h"
 #include "engine/views/token_json.h"
 #include "train/evaluation.h"
 
@@ -28,8 +30,11 @@ struct EvalOptions {
   std::string cache_type = "f32";
   std::string text;
   std::string tokens;
+  std::string task;
+  std::int64_t limit = 0;
   EvaluationOptions evaluation;
   bool per_token = false;
+  bool per_question = false;
   bool json = false;
 };
 
@@ -50,9 +55,6 @@ struct EvalResult {
 
 // Token ids are taken as they are.
 PredictedText read_what_to_predict(const EvalOptions& options, const LoadedModel& model) {
-  if (options.text.empty() == options.tokens.empty()) {
-    fail_usage("give one of --text FILE and --tokens IDS");
-  }
   if (!options.tokens.empty()) return {.tokens = parse_token_ids(options.tokens)};
   return text_to_predict(model, MappedFile(options.text).text());
 }
@@ -115,23 +117,132 @@ void print_result(const EvalOptions& options, const LoadedModel& model, const Ev
   print_json(json);
 }
 
-void evaluate(const EvalOptions& options) {
+TaskEvaluation evaluate_questions(const EvalOptions& options, LoadedModel& model) {
+  model.cache_type = kernels::parse_cache_type(options.cache_type);
+  ProgressLine line;
+  const MappedFile file(options.task);
+  TaskEvaluation found =
+      evaluate_task(model, file.text(), in_quotes(options.task),
+                    {.limit = options.limit,
+                     .progress =
+                         [&line](std::int64_t done, std::int64_t total) {
+                           line.update({.what = "answering", .done = done, .total = total});
+                         },
+                     .stop = interrupt_flag()});
+  line.clear();
+  return found;
+}
+
+std::string share_text(const TaskEvaluation::Share& share) {
+  std::optional<double> error = share.standard_error;
+  if (error) *error *= 100;
+  return with_error(100 * share.mean, error, 1) + " %";
+}
+
+OrderedJson share_json(const TaskEvaluation::Share& share) {
+  return {{"mean", json_number(share.mean)},
+          {"standard_error", json_number(share.standard_error.value_or(NAN))}};
+}
+
+OrderedJson task_json(const LoadedModel& model, const TaskEvaluation& found) {
+  OrderedJson json{{"model", model.name},
+                   {"layout", found.layout},
+                   {"questions", found.questions},
+                   {"shortened", found.shortened},
+                   {"accuracy", share_json(found.accuracy)}};
+  if (found.accuracy_by_length) {
+    json["accuracy_by_length"] = share_json(*found.accuracy_by_length);
+    json["chance"] = json_number(*found.chance);
+  }
+  if (found.perplexity) json["perplexity"] = share_json(*found.perplexity);
+  return json;
+}
+
+OrderedJson answers_json(const TaskEvaluation& found) {
+  OrderedJson answers = OrderedJson::array();
+  for (const TaskEvaluation::Answer& answer : found.answers) {
+    OrderedJson each{{"log_likelihoods", OrderedJson::array()}};
+    for (const double value : answer.log_likelihoods) {
+      each["log_likelihoods"].push_back(json_number(value));
+    }
+    if (found.accuracy_by_length) {
+      each["chosen"] = answer.chosen;
+      each["chosen_by_length"] = answer.chosen_by_length;
+      each["right"] = answer.right;
+    }
+    each["is_right"] = answer.is_right;
+    answers.push_back(std::move(each));
+  }
+  return answers;
+}
+
+void print_task(const TaskEvaluation& found) {
+  print(fmt::format("{}, {}\n", found.layout, counted(found.questions, "question")));
+  print(fmt::format("accuracy            {}\n", share_text(found.accuracy)));
+  if (found.accuracy_by_length) {
+    print(fmt::format("accuracy by length  {}\n", share_text(*found.accuracy_by_length)));
+    print(fmt::format("by chance           {:.1f} %\n", 100 * *found.chance));
+  }
+  if (found.perplexity) {
+    print(fmt::format("perplexity          {}\n",
+                      with_error(found.perplexity->mean, found.perplexity->standard_error, 3)));
+  }
+  if (found.shortened > 0) {
+    print(fmt::format("{} lost its beginning to fit into the context\n",
+                      counted(found.shortened, "question")));
+  }
+}
+
+void check_options(const EvalOptions& options) {
+  const auto given = static_cast<int>(!options.text.empty()) +
+                     static_cast<int>(!options.tokens.empty()) +
+                     static_cast<int>(!options.task.empty());
+  if (given != 1) fail_usage("give one of --text FILE, --tokens IDS and --task FILE");
   if (options.per_token && !options.json) fail_usage("--per-token needs --json");
+  if (options.per_question && !options.json) fail_usage("--per-question needs --json");
+  if (options.task.empty() && (options.per_question || options.limit != 0)) {
+    fail_usage("--limit and --per-question are of --task");
+  }
+  if (!options.task.empty() && options.per_token) fail_usage("--per-token is not of --task");
+}
+
+void evaluate(const EvalOptions& options) {
+  check_options(options);
   kernels::parse_cache_type(options.cache_type);  // an unknown one is refused before the work
   LoadedModel model = load_model_as(options.model, options.dtype);
-  print_result(options, model, evaluate_text(options, model));
+  if (options.task.empty()) {
+    print_result(options, model, evaluate_text(options, model));
+    return;
+  }
+  const TaskEvaluation found = evaluate_questions(options, model);
+  if (options.json) {
+    OrderedJson json = task_json(model, found);
+    if (options.per_question) json["answers"] = answers_json(found);
+    print_json(json);
+  } else {
+    print_task(found);
+  }
 }
 
 }  // namespace
 
 void add_eval_command(Command app) {
-  Command command = add_command(app, "eval", "Measure how well a model predicts a text");
+  Command command =
+      add_command(app, "eval", "Measure how well a model predicts a text or answers questions");
   auto options = std::make_shared<EvalOptions>();
   add_model_option(*command, options->model);
   add_dtype_option(*command, options->dtype);
   add_cache_type_option(*command, options->cache_type);
   add_text_file_option(*command, options->text);
   add_tokens_option(*command, options->tokens);
+  command
+      ->add_option("--task", options->task,
+                   "Answer the questions of a file (HellaSwag, ARC, LAMBADA)")
+      ->type_name("FILE.jsonl");
+  command->add_option("--limit", options->limit, "Answer the first N questions [all]")
+      ->check(at_least(1));
+  command->add_flag("--per-question", options->per_question,
+                    "Include each question's log-likelihoods in --json");
   command
       ->add_option("-c,--context", options->evaluation.sequence_length,
                    "Split the text into windows of N tokens [context]")

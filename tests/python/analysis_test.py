@@ -233,6 +233,23 @@ class Others(TestCase):
         with self.assertRaises(heed.errors.NotFound):
             heed.evaluate(model, file="no-such-file.txt")
 
+    def test_tasks(self):
+        model = starter()
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "task.jsonl"
+            file.write_text('{"ctx": "Once upon a", "label": "1", "endings": ["wand", "time"]}\n' * 2,
+                            encoding="utf-8")
+            found = heed.evaluate_task(model, file)
+            self.assertEqual((found.layout, found.questions, found.chance), ("HellaSwag", 2, 0.5))
+            self.assertEqual(found.accuracy, (1.0, 0.0))
+            self.assertEqual(found.answers[0].right, 1)
+            self.assertEqual(found.answers[0].chosen, 1)
+            self.assertIsNone(found.perplexity)
+            self.assertEqual(heed.evaluate_task(model, file, limit=1).questions, 1)
+            file.write_text("{}", encoding="utf-8")
+            with self.assertRaisesRegex(heed.errors.CorruptData, "line 1"):
+                heed.evaluate_task(model, file)
+
     def test_tokenizers(self):
         model = starter()
         own = heed.Tokenizer.load("starter")
