@@ -93,10 +93,10 @@ Format of_decoders(const DecoderFormat& decoders) {
 }
 
 std::span<const Format> formats() {
-  static const std::array all{gpt2_format(),       llama_format(), mistral_format(),
-                              qwen2_format(),      qwen3_format(), neox_format(),
-                              starcoder2_format(), bert_format(),  marian_format(),
-                              bart_format(),       t5_format(),    translator_format()};
+  static const std::array all{
+      gpt2_format(),   llama_format(),      mistral_format(), qwen2_format(),     qwen3_format(),
+      neox_format(),   starcoder2_format(), gpt_neo_format(), opt_format(),       bert_format(),
+      marian_format(), bart_format(),       t5_format(),      translator_format()};
   return all;
 }
 

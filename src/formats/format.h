@@ -93,6 +93,8 @@ const Format& qwen2_format();
 const Format& qwen3_format();
 const Format& neox_format();
 const Format& starcoder2_format();
+const Format& gpt_neo_format();
+const Format& opt_format();
 const Format& bert_format();
 const Format& marian_format();
 const Format& bart_format();

@@ -11,13 +11,26 @@ namespace gpt2 {
 bool expresses(const StackSpecification& stack) {
   const BlockSpecification& block = stack.block;
   return block.norm.kind == NormKind::layer && block.attention.positions == PositionKind::learned &&
-         block.attention.mask.kind == MaskKind::causal &&
+         block.attention.mask.kind != MaskKind::full &&
          block.attention.key_value_heads == block.attention.query_heads &&
          block.attention.query_bias == block.attention.output_bias &&
          block.attention.query_bias == block.norm.bias &&
          block.attention.query_bias == block.feed_forward.bias && !block.attention.query_key_norm &&
          block.attention.scale == 0 && block.attention.soft_cap == 0 && !block.feed_forward.gated &&
          !stack.is_parallel();
+}
+
+// Of each layer, 0 for those that see all positions, as GPT-3 alternates dense and banded layers.
+MaskSpecification read_windows(const ConfigFields& own) {
+  const Json& listed = own.at("attention_windows");
+  require(listed.is_array(), ErrorCode::corrupt_data,
+          "{}: 'attention_windows' must be a list of a window for each layer, not {}", own.source(),
+          shown_json(listed));
+  MaskSpecification mask{.kind = MaskKind::banded};
+  for (const Json& window : listed) {
+    mask.windows.push_back(own.integer_of(window, "attention_windows", 0));
+  }
+  return mask;
 }
 
 StackSpecification read(const ConfigFields& fields) {
@@ -53,6 +66,7 @@ StackSpecification read(const ConfigFields& fields) {
   const ConfigFields own = fields.object_or_empty("heed");
   set_biases(stack, own.boolean_or("bias", true));
   stack.unembedding_bias = own.boolean_or("head_bias", false);
+  if (own.has("attention_windows")) attention.mask = read_windows(own);
   if (own.has("head_size")) {
     attention.head_size = own.integer("head_size");
   } else {
@@ -88,6 +102,9 @@ OrderedJson write(const StackSpecification& stack) {
   OrderedJson own = OrderedJson::object();
   if (!has_biases(stack)) own["bias"] = false;  // zero biases are written all the same
   if (stack.unembedding_bias) own["head_bias"] = true;
+  if (!stack.block.attention.mask.windows.empty()) {
+    own["attention_windows"] = stack.block.attention.mask.windows;
+  }
   if (stack.attention_width() != stack.channels) own["head_size"] = stack.head_size();
   if (!own.empty()) json["heed"] = own;
   return json;

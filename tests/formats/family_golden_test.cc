@@ -104,7 +104,8 @@ TEST_P(Family, LossAndGradientsAgree) {
       tokens_, targets_, {.scale = 1.0F / static_cast<float>(counted)}, buffers, gradients);
   const double expected_loss = testing::exact<double>(file_, "loss")[0];
   EXPECT_NEAR(loss.mean(), expected_loss, 1e-5 * expected_loss);
-  const Parameters expected = testing::golden_gradients(file_, {.stacks = {stack()}});
+  const Format& format = format_of_config(read_model_fields(directory_));
+  const Parameters expected = testing::golden_gradients(file_, {.stacks = {stack()}}, format);
   for (const Parameter& parameter : gpt_.parameters().list()) {
     EXPECT_LE(
         relative_error(gradients.tensor(parameter.id).span(), expected.tensor(parameter.id).span()),
@@ -183,9 +184,9 @@ TEST_P(Family, IsReadAsItWasWritten) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const char* family :
-       {"gpt2", "llama", "llama_biased", "llama_scaled", "llama_yarn", "mistral", "neox",
-        "neox_sequential", "qwen2", "qwen2_windows", "qwen3", "starcoder2", "starcoder2_windows"}) {
+  for (const char* family : {"gpt2", "gpt_neo", "opt", "llama", "llama_biased", "llama_scaled",
+                             "llama_yarn", "mistral", "neox", "neox_sequential", "qwen2",
+                             "qwen2_windows", "qwen3", "starcoder2", "starcoder2_windows"}) {
     for (const std::string& set : testing::tested_instruction_sets()) {
       cases.push_back({family, set});
     }

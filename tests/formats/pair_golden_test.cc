@@ -105,7 +105,8 @@ class PairGolden : public ::testing::TestWithParam<Case> {
 
   void expect_gradients(const Parameters& parameters, Gradients& gradients,
                         const std::string& prefix) const {
-    const Parameters expected = testing::golden_gradients(file_, parameters.architecture(), prefix);
+    const Parameters expected = testing::golden_gradients(
+        file_, parameters.architecture(), format_of(parameters.architecture()), prefix);
     for (const Parameter& parameter : parameters.list()) {
       EXPECT_LE(relative_error(gradients.tensor(parameter.id).span(),
                                expected.tensor(parameter.id).span()),

@@ -1,7 +1,7 @@
 """Published decoder families in PyTorch, written for comparison with heed.
 
 LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, Starcoder2ForCausalLM,
-GPTNeoXForCausalLM and GPT2LMHeadModel, each built from a config.json as Hugging Face has it. The
+GPTNeoXForCausalLM, GPTNeoForCausalLM, OPTForCausalLM and GPT2LMHeadModel, each built from a config.json as Hugging Face has it. The
 names, shapes and layouts of parameters are those of its model.safetensors; names of points are
 TransformerLens'. Letters: B batch, T positions, S positions attended to, C channels, H heads, G
 key-value heads, D head size, F neurons, V vocabulary.
@@ -14,6 +14,7 @@ from torch import nn
 
 ACTIVATIONS = {
     "silu": lambda x: x * torch.sigmoid(x),
+    "relu": lambda x: x.clamp(min=0),
     "gelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
     "gelu_new": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
 }
@@ -137,12 +138,14 @@ def rotate(x, config, size, start):
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine, rest], dim=-1)
 
 
-def attend(query, key, value, window, points, name):
+def attend(query, key, value, window, points, name, scale=None):
     """Mixed values (B, T, H, D) of query (B, T, H, D), key and value (B, S, G, D). The queries are
-    the last T of the S positions, and see `window` positions with their own, or all of them."""
+    the last T of the S positions, and see `window` positions with their own, or all of them. `scale`
+    of scores: 1 / sqrt(D) where none is given."""
     heads, groups = query.shape[2], key.shape[2]
     key, value = (x.repeat_interleave(heads // groups, dim=2) for x in (key, value))
-    scores = torch.einsum("bthd,bshd->bhts", query, key) / math.sqrt(query.shape[3])
+    scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
+    scores = torch.einsum("bthd,bshd->bhts", query, key) * scale
     last = key.shape[1]
     t = torch.arange(last - query.shape[1], last)[:, None]
     s = torch.arange(last)
@@ -364,6 +367,88 @@ class Gpt2Block(nn.Module):
         return points.see(name + ".hook_resid_post", x)
 
 
+class SeparateAttention(nn.Module):
+    """Of GPT-Neo and OPT: learned positions, as many key heads as query heads."""
+
+    def __init__(self, channels, heads, layer, input_bias, output_bias, window=None, scale=None):
+        super().__init__()
+        self.layer, self.heads, self.window, self.scale = layer, heads, window, scale
+        self.q_proj = nn.Linear(channels, channels, bias=input_bias)
+        self.k_proj = nn.Linear(channels, channels, bias=input_bias)
+        self.v_proj = nn.Linear(channels, channels, bias=input_bias)
+        self.out_proj = nn.Linear(channels, channels, bias=output_bias)
+
+    def forward(self, x, memory, points, name):
+        split = lambda values: values.reshape(*x.shape[:2], self.heads, -1)
+        query = points.see(name + ".hook_q", split(self.q_proj(x)))
+        key = points.see(name + ".hook_k", split(self.k_proj(x)))
+        value = points.see(name + ".hook_v", split(self.v_proj(x)))
+        key, value = memory.extend(self.layer, key, value)
+        mixed = attend(query, key, value, self.window, points, name, self.scale)
+        return self.out_proj(mixed.flatten(2))
+
+
+class GptNeoFeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels = config["hidden_size"]
+        neurons = config.get("intermediate_size") or 4 * channels
+        self.c_fc, self.c_proj = nn.Linear(channels, neurons), nn.Linear(neurons, channels)
+        self.activation = ACTIVATIONS[config["activation_function"]]
+
+    def forward(self, x, points, name):
+        pre = points.see(name + ".hook_pre", self.c_fc(x))
+        return self.c_proj(points.see(name + ".hook_post", self.activation(pre)))
+
+
+class GptNeoBlock(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        kinds = [kind for part, times in config["attention_types"] for kind in part * times]
+        window = config["window_size"] if kinds[layer] == "local" else None
+        channels, epsilon = config["hidden_size"], config["layer_norm_epsilon"]
+        self.ln_1 = LayerNorm(channels, epsilon)
+        self.attn = nn.Module()
+        self.attn.attention = SeparateAttention(channels, config["num_heads"], layer, False, True,
+                                                window, scale=1.0)
+        self.ln_2 = LayerNorm(channels, epsilon)
+        self.mlp = GptNeoFeedForward(config)
+
+    def forward(self, x, memory, points, name):
+        x = points.see(name + ".hook_resid_pre", x)
+        read = self.ln_1(x, points, name + ".ln1")
+        attended = self.attn.attention(read, memory, points, name + ".attn")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        x = points.see(name + ".hook_resid_mid", x)
+        read = self.ln_2(x, points, name + ".ln2")
+        x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
+        return points.see(name + ".hook_resid_post", x)
+
+
+class OptBlock(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        channels, bias = config["hidden_size"], config["enable_bias"]
+        self.self_attn = SeparateAttention(channels, config["num_attention_heads"], layer, bias, bias)
+        self.self_attn_layer_norm = LayerNorm(channels, 1e-5)
+        self.fc1 = nn.Linear(channels, config["ffn_dim"], bias=bias)
+        self.fc2 = nn.Linear(config["ffn_dim"], channels, bias=bias)
+        self.final_layer_norm = LayerNorm(channels, 1e-5)
+        self.activation = ACTIVATIONS[config["activation_function"]]
+
+    def forward(self, x, memory, points, name):
+        x = points.see(name + ".hook_resid_pre", x)
+        read = self.self_attn_layer_norm(x, points, name + ".ln1")
+        attended = self.self_attn(read, memory, points, name + ".attn")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        x = points.see(name + ".hook_resid_mid", x)
+        read = self.final_layer_norm(x, points, name + ".ln2")
+        pre = points.see(name + ".mlp.hook_pre", self.fc1(read))
+        written = self.fc2(points.see(name + ".mlp.hook_post", self.activation(pre)))
+        x = x + points.see(name + ".hook_mlp_out", written)
+        return points.see(name + ".hook_resid_post", x)
+
+
 class Llama(nn.Module):
     """Llama, Mistral, Qwen2, Qwen3 and Starcoder2."""
 
@@ -425,9 +510,49 @@ class Gpt2(nn.Module):
         return self.transformer.h, self.transformer.ln_f, self.transformer.wte.weight
 
 
+class GptNeo(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels = config["hidden_size"]
+        self.transformer = nn.Module()
+        self.transformer.wte = nn.Embedding(config["vocab_size"], channels)
+        self.transformer.wpe = nn.Embedding(config["max_position_embeddings"], channels)
+        self.transformer.h = nn.ModuleList(
+            GptNeoBlock(config, layer) for layer in range(config["num_layers"]))
+        self.transformer.ln_f = LayerNorm(channels, config["layer_norm_epsilon"])
+
+    embed = Gpt2.embed
+    parts = Gpt2.parts
+
+
+class Opt(nn.Module):
+    """The first two rows of its position table stand for no position."""
+
+    def __init__(self, config):
+        super().__init__()
+        channels = config["hidden_size"]
+        self.model = nn.Module()
+        decoder = self.model.decoder = nn.Module()
+        decoder.embed_tokens = nn.Embedding(config["vocab_size"], channels)
+        decoder.embed_positions = nn.Embedding(config["max_position_embeddings"] + 2, channels)
+        decoder.layers = nn.ModuleList(
+            OptBlock(config, layer) for layer in range(config["num_hidden_layers"]))
+        decoder.final_layer_norm = LayerNorm(channels, 1e-5)
+
+    def embed(self, tokens, points, start):
+        positions = torch.arange(start + 2, start + 2 + tokens.shape[1])
+        embedded = points.see("hook_embed", self.model.decoder.embed_tokens(tokens))
+        placed = self.model.decoder.embed_positions(positions).expand_as(embedded)
+        return embedded + points.see("hook_pos_embed", placed)
+
+    def parts(self):
+        decoder = self.model.decoder
+        return decoder.layers, decoder.final_layer_norm, decoder.embed_tokens.weight
+
+
 FAMILIES = {
     "llama": Llama, "mistral": Llama, "qwen2": Llama, "qwen3": Llama, "starcoder2": Llama,
-    "gpt_neox": NeoX, "gpt2": Gpt2,
+    "gpt_neox": NeoX, "gpt_neo": GptNeo, "opt": Opt, "gpt2": Gpt2,
 }
 
 

@@ -17,6 +17,8 @@ in float64 from weights that float32 holds exactly. The models, by the config.js
     neox               a quarter of a head is rotated; attention and feed-forward in parallel
     neox_sequential    half of a head is rotated, one after the other, no biases of attention; with the
                        buffers that older files hold, which are not parameters
+    gpt_neo            three layers, of which the second sees five positions; scores are not scaled
+    opt                ReLU; two rows of the position table stand before that of the first position
     qwen2              biases of queries, keys and values; tied; a window that is not in use
     qwen2_windows      three layers, of which the last two see five positions; one key-value head
     qwen3              queries and keys normalised by head; heads wider than in llama; tied
@@ -55,6 +57,7 @@ first characters of a text: capitals become small letters, characters past the a
 
 import argparse
 import collections
+import copy
 import json
 import math
 import pathlib
@@ -64,7 +67,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from family_module import Decoder, Memory, Points
+from family_module import ACTIVATIONS, Decoder, Memory, Points
 from make_gpt_golden import adamw, loss_of
 
 FOLDER = pathlib.Path(__file__).parent / "families"
@@ -166,10 +169,22 @@ def expect(what, error, tolerance):
     return error
 
 
+def smooth(model):
+    """The same weights with GELU for ReLU, across whose kink differences are no derivative."""
+    smoothed = copy.deepcopy(model)
+    for module in smoothed.modules():
+        if getattr(module, "activation", None) is ACTIVATIONS["relu"]:
+            module.activation = ACTIVATIONS["gelu"]
+    return smoothed
+
+
 def check_gradients(name, model, tokens, targets):
     """The gradient of every parameter along a random direction, against differences of the loss.
     What four losses leave out is the step's fourth power, 1e-12, times the fifth derivative, of the
     order of 100 for these weights; their rounding by the step is 1e-12."""
+    model = smooth(model)
+    model.zero_grad()
+    loss_of(model, tokens, targets)[1].backward()
     generator = torch.Generator().manual_seed(23)
     step, worst = 1e-3, 0.0
     for parameter_name, parameter in model.in_file().items():

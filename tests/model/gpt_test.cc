@@ -30,8 +30,7 @@ TEST(Transformer, UntrainedLossIsNearUniform) {
 
 // The directional derivative along the gradient, by central differences: ties every backward to its
 // forward at once.
-TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
-  StackSpecification config = tiny_config();
+void expect_gradient_predicts_loss(StackSpecification config) {
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
   Transformer transformer({.stacks = {config}});
   transformer.parameters().initialize(2);
@@ -62,6 +61,17 @@ TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
   const double below = loss_at(-2 * distance);
   // Central differences err by the third derivative · distance²; float losses by about 1e-6 / 1e-2.
   EXPECT_NEAR((above - below) / (2 * distance) / std::sqrt(squared), 1.0, 5e-3);
+}
+
+TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
+  expect_gradient_predicts_loss(tiny_config());
+}
+
+// GPT-3's alternation of dense and banded layers.
+TEST(Transformer, GradientOfBandedLayersPredictsTheChangeOfTheLoss) {
+  StackSpecification config = tiny_config();
+  config.block.attention.mask = {.kind = MaskKind::banded, .windows = {0, 3}};
+  expect_gradient_predicts_loss(config);
 }
 
 // Recomputing runs the same functions on the same numbers: the same gradients, to the bit.

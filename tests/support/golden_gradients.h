@@ -1,5 +1,5 @@
-// Gradients of golden files, in heed's arena: tensors "PREFIX.NAME" with a checkpoint's names read
-// like a file of weights.
+// Gradients of golden files, in heed's arena: tensors "PREFIX.NAME" with the names of a
+// format, read like a file of weights.
 #pragma once
 
 #include <unistd.h>
@@ -14,7 +14,7 @@
 namespace heed::testing {
 
 inline Parameters golden_gradients(const SafetensorsFile& file, const Architecture& architecture,
-                                   const std::string& prefix = "gradient.") {
+                                   const Format& format, const std::string& prefix = "gradient.") {
   std::vector<OutgoingTensor> renamed;
   for (const TensorEntry& entry : file.tensors()) {
     if (!entry.name.starts_with(prefix)) continue;
@@ -26,8 +26,7 @@ inline Parameters golden_gradients(const SafetensorsFile& file, const Architectu
                     fmt::format("heed-gradients-{}.safetensors", ::getpid());
   write_safetensors(path, renamed);
   Parameters expected(architecture);
-  StoredModel(format_of(architecture), architecture, RoundedParts{})
-      .read(open_tensor_source(path), expected);
+  StoredModel(format, architecture, RoundedParts{}).read(open_tensor_source(path), expected);
   std::filesystem::remove(path);
   return expected;
 }
