@@ -237,11 +237,9 @@ void require_rounded_once(const Parameters& parameters, WeightFormat wanted,
 
 WeightType parse_weight_type(std::string_view name) {
   if (name.empty()) return WeightType::as_stored;
-  switch (kernels::parse_weight_format(name)) {
-    case WeightFormat::f32: return WeightType::f32;
-    case WeightFormat::bf16: return WeightType::bf16;
-    case WeightFormat::int8: return WeightType::int8;
-    case WeightFormat::int4: break;
+  const WeightFormat format = kernels::parse_weight_format(name);
+  for (const WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
+    if (weight_format(type) == format) return type;
   }
   return WeightType::int4;
 }

@@ -11,9 +11,16 @@
 // Integers are symmetric in groups of 32 inputs of one output: scale = largest magnitude / 127 or
 // / 7, in bf16. The scales of all panels, (inputs/32, 32) each, follow the last panel, so that
 // the integers are one stream and the scales another.
+//
+// The formats of blocks, q8_0 to q6_k, have the integers and scales of GGUF's blocks of that name,
+// in this order: nothing is rounded. Integers of four bits are as in int4, those of eight as in
+// int8. In each group of 32 inputs, those of five and six bits have halves, as int4, then the bits
+// above them, (32, 4) bytes of eight single bits or (2, 32, 4) bytes of four pairs; those of two
+// and three bits have pairs, then single bits. Scales: kernels/cpu/quantised_format.h.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -22,11 +29,49 @@
 
 namespace heed::kernels {
 
-enum class WeightFormat : std::uint8_t { f32, bf16, int8, int4 };
+enum class WeightFormat : std::uint8_t {
+  f32,
+  bf16,
+  int8,
+  int4,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+};
 
-std::string_view weight_format_name(WeightFormat format);  // "f32", "bf16", "int8", "int4"
-// Throws Error{invalid_argument} for another name.
+std::string_view weight_format_name(WeightFormat format);  // "f32", "bf16", "int8", "q8_0", …
+// Of the formats that weights are quantised to: f32, bf16, int8, int4. Throws
+// Error{invalid_argument} for another name.
 WeightFormat parse_weight_format(std::string_view name);
+
+// Whether weights are integers times scales: all but f32 and bf16.
+constexpr bool holds_integers(WeightFormat format) { return format >= WeightFormat::int8; }
+// Whether weights come in blocks: q8_0 to q6_k.
+constexpr bool holds_blocks(WeightFormat format) { return format >= WeightFormat::q8_0; }
+
+// Numbers and bytes of a block of GGUF. The format holds blocks.
+struct BlockSize {
+  std::int64_t values;
+  std::int64_t bytes;
+};
+BlockSize block_size(WeightFormat format);
+
+// Of a prepared weight in a large matrix, with its part of the scales.
+double bytes_per_weight(WeightFormat format);
+
+// Rows of blocks, (O, I) weights, as GGUF stores them.
+struct BlockMatrix {
+  std::span<const std::byte> blocks;
+  Shape shape;
+  WeightFormat format;
+};
 
 class PreparedWeight {
  public:
@@ -38,14 +83,41 @@ class PreparedWeight {
   // weights that are not finite.
   PreparedWeight(View<const float> weight, WeightFormat format);
 
-  WeightFormat format() const { return format_; }
-  std::int64_t outputs() const { return outputs_; }  // O
-  std::int64_t inputs() const { return inputs_; }    // I
+  // From the blocks of a matrix, or of several that have the same inputs and whose outputs follow
+  // each other, such as queries, keys and values. Where the format changes, whole panels must end.
+  // Throws Error{invalid_argument} for scales that are not finite and for bytes that are not those
+  // of the shape, Error{unsupported} for panels of two formats.
+  explicit PreparedWeight(const BlockMatrix& matrix);
+  explicit PreparedWeight(std::span<const BlockMatrix> parts);
+
+  // Consecutive panels of one format.
+  struct Part {
+    WeightFormat format;
+    std::int64_t first_panel;
+    std::int64_t panels;
+    std::int64_t panel_bytes;  // without its scales
+    std::int64_t scale_bytes;  // of a panel
+    std::int64_t begin;        // of its panels, in bytes; the scales follow them
+
+    std::int64_t bytes() const { return panels * (panel_bytes + scale_bytes); }
+  };
+  std::span<const Part> parts() const { return parts_; }
+  const Part& part_of(std::int64_t panel) const {
+    std::size_t part = 0;
+    while (part + 1 < parts_.size() && panel >= parts_[part + 1].first_panel) ++part;
+    return parts_[part];
+  }
+
+  WeightFormat format() const { return parts_.front().format; }  // of the first part
+  std::int64_t outputs() const { return outputs_; }              // O
+  std::int64_t inputs() const { return inputs_; }                // I
   std::int64_t padded_inputs() const { return padded_inputs_; }
   std::int64_t panels() const { return (outputs_ + panel_outputs - 1) / panel_outputs; }
-  std::int64_t panel_bytes() const { return panel_bytes_; }  // without its scales
-  std::int64_t bytes() const { return panels() * (panel_bytes_ + scale_bytes_); }
-  const std::byte* panel(std::int64_t index) const { return data_.data() + index * panel_bytes_; }
+  std::int64_t bytes() const { return data_.size(); }
+  const std::byte* panel(std::int64_t index) const {
+    const Part& of = part_of(index);
+    return data_.data() + of.begin + (index - of.first_panel) * of.panel_bytes;
+  }
   // Those of the panel; meaningless in bf16, which has none.
   const std::byte* scales(std::int64_t index) const { return data_.data() + scales_at(index); }
 
@@ -59,16 +131,19 @@ class PreparedWeight {
   std::vector<float> restored_row(std::int64_t output) const;
 
  private:
+  // A part after the others; its panels have no bytes yet.
+  void add_part(WeightFormat format, std::int64_t panels);
+  void allocate();
+  std::byte* writable(const std::byte* place) { return data_.data() + (place - data_.data()); }
   std::int64_t scales_at(std::int64_t index) const {
-    return panels() * panel_bytes_ + index * scale_bytes_;
+    const Part& of = part_of(index);
+    return of.begin + of.panels * of.panel_bytes + (index - of.first_panel) * of.scale_bytes;
   }
 
-  WeightFormat format_;
+  std::vector<Part> parts_;
   std::int64_t outputs_;
   std::int64_t inputs_;
   std::int64_t padded_inputs_;
-  std::int64_t panel_bytes_;
-  std::int64_t scale_bytes_;  // of a panel
   Tensor<std::byte> data_;
   const PreparedWeight* next_ = nullptr;
 };
@@ -84,8 +159,8 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
 // Whether rows of long sequences, as those of short ones, are multiplied by weights of this format
 // in integers, unless refused (all rows but those of steps of decoding are then multiplied in f32):
 // where the instruction set in use does so faster than in f32. Dot products of bytes (VNNI of
-// AVX-512, AVX-VNNI) are faster for int8 and int4, products of bytes that are summed in pairs
-// (AVX2) for int4, whose groups they sum without widening.
+// AVX-512, AVX-VNNI) are faster for all integers, products of bytes that are summed in pairs (AVX2)
+// for those of four bits, whose groups they sum without widening.
 bool multiplies_long_rows_in_integers(WeightFormat format);
 void allow_integers_for_long_rows(bool allowed);  // at first they are
 bool integers_are_allowed();

@@ -9,7 +9,6 @@
 namespace heed {
 namespace {
 
-using kernels::PreparedWeight;
 using kernels::WeightFormat;
 
 constexpr double f32 = 4;  // bytes
@@ -94,16 +93,7 @@ double encoding_flops(const Architecture& architecture, const PairWeights& weigh
 
 }  // namespace
 
-double element_bytes(WeightFormat format) {
-  constexpr double scale = 2.0 / real(PreparedWeight::group);  // one in bf16 for a group
-  switch (format) {
-    case WeightFormat::f32: return f32;
-    case WeightFormat::bf16: return 2;
-    case WeightFormat::int8: return 1 + scale;
-    case WeightFormat::int4: return 0.5 + scale;
-  }
-  return f32;
-}
+double element_bytes(WeightFormat format) { return kernels::bytes_per_weight(format); }
 
 double training_step_bytes(double parameters) {
   constexpr double passes = 2 + 1 + 4 + 3;

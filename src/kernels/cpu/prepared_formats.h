@@ -28,7 +28,8 @@ struct NewPanel {
 struct PreparedFormat {
   std::int64_t (*panel_bytes)(const PanelShape& shape);  // without its scales
   std::int64_t (*scale_bytes)(const PanelShape& shape);  // of a panel
-  // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart.
+  // Writes a panel from `outputs` (1 to 32) rows of weights, `stride` apart. Null where weights
+  // come in blocks.
   void (*write_panel)(const float* weight, std::int64_t stride, std::int64_t outputs,
                       const PanelShape& shape, const NewPanel& to);
   // Inputs [first, first + count), a multiple of 32 from a multiple of 32 on, of the run's first
@@ -52,5 +53,6 @@ struct PreparedFormat {
 PreparedFormat bf16_format();
 PreparedFormat int8_format();
 PreparedFormat int4_format();
+PreparedFormat block_format(WeightFormat format);  // one that holds blocks
 
 }  // namespace heed::kernels

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "base/error.h"
 #include "base/threads.h"
 #include "base/topology.h"
+#include "kernels/cpu/block_rows.h"
 #include "kernels/cpu/prefetch_distance.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/product.h"
@@ -23,7 +25,9 @@ namespace {
 
 constexpr std::int64_t rows_at_once = 60;  // a multiple of those that kernels take
 
-constexpr std::string_view format_names[] = {"f32", "bf16", "int8", "int4"};
+constexpr std::string_view format_names[] = {"f32",  "bf16", "int8", "int4", "q8_0",
+                                             "q4_0", "q4_1", "q5_0", "q5_1", "q2_k",
+                                             "q3_k", "q4_k", "q5_k", "q6_k"};
 
 PreparedFormat format_of(WeightFormat format) {
   switch (format) {
@@ -31,6 +35,7 @@ PreparedFormat format_of(WeightFormat format) {
     case WeightFormat::int8: return int8_format();
     case WeightFormat::int4: return int4_format();
     case WeightFormat::f32: break;
+    default: return block_format(format);
   }
   fail(ErrorCode::invalid_argument,
        "weights in f32 need no preparation: expected the format bf16, int8 or int4");
@@ -40,6 +45,31 @@ PanelShape shape_of(const PreparedWeight& weight) {
   return {.inputs = weight.inputs(), .padded_inputs = weight.padded_inputs()};
 }
 
+std::int64_t padded(std::int64_t inputs) {
+  constexpr std::int64_t unit = PreparedWeight::input_unit;
+  return (inputs + unit - 1) / unit * unit;
+}
+
+// A matrix of blocks with that many inputs.
+void require_blocks(const BlockMatrix& matrix, std::int64_t inputs) {
+  const std::string_view name = weight_format_name(matrix.format);
+  require(holds_blocks(matrix.format), ErrorCode::invalid_argument, "weights in {} are not blocks",
+          name);
+  require(matrix.shape.rank() == 2 && matrix.shape[1] == inputs, ErrorCode::invalid_argument,
+          "blocks of {} have the shape {}: expected {} inputs", name, matrix.shape, inputs);
+  const BlockSize block = block_size(matrix.format);
+  require(inputs % block.values == 0, ErrorCode::invalid_argument,
+          "rows of {} numbers in {}: expected a multiple of {}", inputs, name, block.values);
+  const auto bytes = static_cast<std::int64_t>(matrix.blocks.size());
+  require(bytes % block.bytes == 0 && bytes / block.bytes == matrix.shape.size() / block.values,
+          ErrorCode::invalid_argument,
+          "{} bytes for weights {} in {}: expected blocks of {} numbers in {} bytes", bytes,
+          matrix.shape, name, block.values, block.bytes);
+  require(has_finite_scales(matrix.format, matrix.blocks), ErrorCode::invalid_argument,
+          "a block of {} has a scale that is not finite", name);
+}
+
+// Consecutive panels of one part.
 PanelRun run_of(const PreparedWeight& weight, std::int64_t index, std::int64_t count,
                 std::int64_t ahead = 0) {
   return {
@@ -70,15 +100,18 @@ void fetch_part_while_waiting(const PreparedWeight& weight, std::int64_t thread,
   static const std::int64_t most_bytes = second_level_cache_bytes() / 2;
   const std::int64_t first = weight.panels() * thread / threads;
   const std::int64_t end = weight.panels() * (thread + 1) / threads;
-  const std::int64_t bytes = std::min((end - first) * weight.panel_bytes(), most_bytes);
+  if (first == end) return;
+  const std::int64_t bytes =
+      std::min((end - first) * weight.part_of(first).panel_bytes, most_bytes);
   fetch_while_waiting({weight.panel(first), static_cast<std::size_t>(bytes)});
 }
 
 // Prepares the rows of x once, then processes a few panels at a time, which stay in a cache for all
-// rows.
+// rows. All integers take the same rows.
 void multiply_panels(const PreparedFormat& format, View<const float> x,
                      const PreparedWeight& weight, const float* bias, View<float> out) {
   const PanelShape shape = shape_of(weight);
+  const std::span<const PreparedWeight::Part> parts = weight.parts();
   const std::int64_t all_rows = x.extent(0), outputs = weight.outputs();
   float* const prepared = scratch(
       Scratch::shared, static_cast<std::size_t>(format.prepared_rows_size(all_rows, shape)));
@@ -88,8 +121,9 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
                         prepared + format.prepared_rows_size(begin, shape));
   });
   constexpr std::int64_t width = PreparedWeight::panel_outputs, panels_at_once = 4;
-  const std::int64_t grain = std::max<std::int64_t>(65536 / weight.panel_bytes(), 1);
-  const auto multiply = [&](std::int64_t begin, std::int64_t end, std::int64_t ahead) {
+  const std::int64_t grain = std::max<std::int64_t>(65536 / parts.front().panel_bytes, 1);
+  const auto multiply = [&](const PreparedFormat& of_part, std::int64_t begin, std::int64_t end,
+                            std::int64_t ahead) {
     alignas(64) float sums[panels_at_once * rows_at_once * width];
     const auto multiply_rows = [&](std::int64_t index, std::int64_t panels, std::int64_t first_row,
                                    std::int64_t rows) {
@@ -108,8 +142,8 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
           std::copy_n(bias + first, count, some);
         });
       }
-      format.multiply_panels(prepared + format.prepared_rows_size(first_row, shape), rows,
-                             run_of(weight, index, panels, ahead), shape, sums);
+      of_part.multiply_panels(prepared + format.prepared_rows_size(first_row, shape), rows,
+                              run_of(weight, index, panels, ahead), shape, sums);
       for_each_row(
           [&](const float* some, std::int64_t row, std::int64_t first, std::int64_t count) {
             std::copy_n(some, count, out.data() + (first_row + row) * outputs + first);
@@ -125,7 +159,14 @@ void multiply_panels(const PreparedFormat& format, View<const float> x,
   with_prefetch_distance(weight, all_rows, [&](std::int64_t ahead) {
     parallel_shares(
         weight.panels(), grain, panels_at_once,
-        [&](std::int64_t begin, std::int64_t end) { multiply(begin, end, ahead); },
+        [&](std::int64_t begin, std::int64_t end) {
+          if (parts.size() == 1) return multiply(format, begin, end, ahead);
+          for (const PreparedWeight::Part& part : parts) {
+            const std::int64_t first = std::max(begin, part.first_panel);
+            const std::int64_t last = std::min(end, part.first_panel + part.panels);
+            if (first < last) multiply(format_of(part.format), first, last, ahead);
+          }
+        },
         [next = weight.next()](std::int64_t thread, std::int64_t threads) {
           if (next != nullptr) fetch_part_while_waiting(*next, thread, threads);
         });
@@ -140,43 +181,109 @@ std::string_view weight_format_name(WeightFormat format) {
 
 WeightFormat parse_weight_format(std::string_view name) {
   const auto* const found = std::find(std::begin(format_names), std::end(format_names), name);
-  require(found != std::end(format_names), ErrorCode::invalid_argument,
+  const auto format = static_cast<WeightFormat>(found - std::begin(format_names));
+  require(!holds_blocks(format), ErrorCode::invalid_argument,
           "there is no dtype '{}': expected f32, bf16, int8 or int4", name);
-  return static_cast<WeightFormat>(found - std::begin(format_names));
+  return format;
+}
+
+double bytes_per_weight(WeightFormat format) {
+  if (format == WeightFormat::f32) return sizeof(float);
+  constexpr PanelShape shape{.inputs = 256, .padded_inputs = 256};
+  const PreparedFormat functions = format_of(format);
+  return static_cast<double>(functions.panel_bytes(shape) + functions.scale_bytes(shape)) /
+         static_cast<double>(shape.inputs * PreparedWeight::panel_outputs);
 }
 
 PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
-    : format_(format),
-      outputs_(weight.extent(0)),
-      inputs_(weight.extent(1)),
-      padded_inputs_((inputs_ + input_unit - 1) / input_unit * input_unit) {
+    : outputs_(weight.extent(0)), inputs_(weight.extent(1)), padded_inputs_(padded(inputs_)) {
+  require(!holds_blocks(format), ErrorCode::invalid_argument,
+          "weights are not quantised to {}: expected the format bf16, int8 or int4",
+          weight_format_name(format));
   require(all_finite(weight.span()), ErrorCode::invalid_argument,
           "cannot quantise weights that are not finite to {}", weight_format_name(format));
   const PreparedFormat functions = format_of(format);
-  const PanelShape shape{.inputs = inputs_, .padded_inputs = padded_inputs_};
-  panel_bytes_ = functions.panel_bytes(shape);
-  scale_bytes_ = functions.scale_bytes(shape);
-  data_ = Tensor<std::byte>(Shape{bytes()});
+  add_part(format, panels());
+  allocate();
   parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
       const std::int64_t first = index * panel_outputs;
       functions.write_panel(weight.data() + first * inputs_, inputs_,
-                            std::min(panel_outputs, outputs_ - first), shape,
-                            {.panel = data_.data() + index * panel_bytes_,
-                             .scales = data_.data() + scales_at(index)});
+                            std::min(panel_outputs, outputs_ - first), shape_of(*this),
+                            {.panel = writable(panel(index)), .scales = writable(scales(index))});
     }
   });
 }
 
+PreparedWeight::PreparedWeight(const BlockMatrix& matrix)
+    : PreparedWeight(std::span<const BlockMatrix>(&matrix, 1)) {}
+
+PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts) : outputs_(0) {
+  require(!parts.empty(), ErrorCode::invalid_argument, "a weight of no parts");
+  inputs_ = parts.front().shape[1];
+  padded_inputs_ = padded(inputs_);
+  std::vector<const std::byte*> rows;
+  for (const BlockMatrix& part : parts) {
+    require_blocks(part, inputs_);
+    const bool changes = parts_.empty() || part.format != parts_.back().format;
+    const std::int64_t outputs = part.shape[0];
+    require(!changes || outputs_ % panel_outputs == 0, ErrorCode::unsupported,
+            "outputs change from {} to {} after {}: expected a multiple of {}",
+            weight_format_name(parts_.empty() ? part.format : parts_.back().format),
+            weight_format_name(part.format), outputs_, panel_outputs);
+    const std::int64_t before = panels();
+    outputs_ += outputs;
+    if (changes) {
+      add_part(part.format, panels() - before);
+    } else {
+      parts_.back().panels += panels() - before;
+    }
+    const std::int64_t row_bytes =
+        inputs_ / block_size(part.format).values * block_size(part.format).bytes;
+    for (std::int64_t o = 0; o < outputs; ++o) rows.push_back(part.blocks.data() + o * row_bytes);
+  }
+  allocate();
+  parallel_ranges(panels(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const std::int64_t first = index * panel_outputs;
+      for (std::int64_t o = first; o < std::min(first + panel_outputs, outputs_); ++o) {
+        write_block_row(part_of(index).format, rows[static_cast<std::size_t>(o)], o - first,
+                        shape_of(*this),
+                        {.panel = writable(panel(index)), .scales = writable(scales(index))});
+      }
+    }
+  });
+}
+
+void PreparedWeight::add_part(WeightFormat format, std::int64_t panels) {
+  const PreparedFormat functions = format_of(format);
+  const std::int64_t first = parts_.empty() ? 0 : parts_.back().first_panel + parts_.back().panels;
+  parts_.push_back({.format = format,
+                    .first_panel = first,
+                    .panels = panels,
+                    .panel_bytes = functions.panel_bytes(shape_of(*this)),
+                    .scale_bytes = functions.scale_bytes(shape_of(*this)),
+                    .begin = 0});
+}
+
+void PreparedWeight::allocate() {
+  std::int64_t bytes = 0;
+  for (Part& part : parts_) {
+    part.begin = bytes;
+    bytes += part.bytes();
+  }
+  data_ = Tensor<std::byte>(Shape{bytes});
+}
+
 Tensor<float> PreparedWeight::restored() const {
-  const PreparedFormat functions = format_of(format_);
   const PanelShape shape = shape_of(*this);
   Tensor<float> weight(Shape{outputs_, inputs_});
   parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
     for (std::int64_t index = begin; index < end; ++index) {
-      functions.read_panel(run_of(*this, index, 1), shape, 0, padded_inputs_,
-                           {.to = panel_values.data()});
+      format_of(part_of(index).format)
+          .read_panel(run_of(*this, index, 1), shape, 0, padded_inputs_,
+                      {.to = panel_values.data()});
       const std::int64_t first = index * panel_outputs;
       for (std::int64_t o = 0; o < std::min(panel_outputs, outputs_ - first); ++o) {
         for (std::int64_t i = 0; i < inputs_; ++i) {
@@ -190,8 +297,8 @@ Tensor<float> PreparedWeight::restored() const {
 
 std::vector<float> PreparedWeight::restored_row(std::int64_t output) const {
   std::vector<float> panel_values(static_cast<std::size_t>(padded_inputs_ * panel_outputs));
-  format_of(format_).read_panel(run_of(*this, output / panel_outputs, 1), shape_of(*this), 0,
-                                padded_inputs_, {.to = panel_values.data()});
+  read_prepared_panel(*this, output / panel_outputs, 0, padded_inputs_,
+                      {.to = panel_values.data()});
   std::vector<float> row(static_cast<std::size_t>(inputs_));
   for (std::int64_t i = 0; i < inputs_; ++i) {
     row[i] = panel_values[i * panel_outputs + output % panel_outputs];
@@ -217,11 +324,14 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
   if (bias.present()) require_shape(bias, {weight.outputs()}, "bias");
   checks::positions(positions);
   if (rows == 0 || weight.outputs() == 0) return;
-  const PreparedFormat format = format_of(weight.format());
+  PreparedFormat format = format_of(weight.format());
+  for (const PreparedWeight::Part& part : weight.parts()) {
+    format.few_rows = std::min(format.few_rows, format_of(part.format).few_rows);
+  }
   const bool is_step = positions == decoding_step;
   const std::int64_t length =
       positions == 0 || format.counts_rows ? rows : (is_step ? 1 : positions);
-  const bool has_integers = weight.format() != WeightFormat::bf16;
+  const bool has_integers = holds_integers(weight.format());
   // A step of decoding reads every weight once: in integers, whether prompts are refused them or
   // not.
   if (length <= format.few_rows || (is_step && has_integers)) {
@@ -241,7 +351,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
 
 void read_prepared_panel(const PreparedWeight& weight, std::int64_t index, std::int64_t first,
                          std::int64_t count, const RestoredPanel& restored) {
-  format_of(weight.format())
+  format_of(weight.part_of(index).format)
       .read_panel(run_of(weight, index, 1), shape_of(weight), first, count, restored);
 }
 

@@ -1,4 +1,4 @@
-// Prepared weights in int8 and int4: quantising, packing and dequantising.
+// Prepared weights in integers: quantising to int8 and int4, packing and dequantising.
 #include "kernels/cpu/quantised_format.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/bf16.h"
+#include "kernels/cpu/integer_groups.h"
 #include "kernels/cpu/prepared_formats.h"
 #include "kernels/cpu/quantised_products.h"
 
@@ -22,48 +23,57 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
 // Weights (4, 32) of one vector's outputs from the quads of their integers.
-template <int offset>
-HWY_INLINE void RestoreQuads(Int quads, Float scale, float* to, std::int64_t to_stride) {
+template <class Panel>
+HWY_INLINE void RestoreQuads(Int quads, Float scale, Float minimum, float* to,
+                             std::int64_t to_stride) {
   const Floats d;
   const Ints di;
 #pragma GCC unroll 4
   for (int input = 0; input < 4; ++input, to += to_stride) {
-    const Int integer = hn::Sub(hn::And(quads, hn::Set(di, 0xFF)), hn::Set(di, offset));
-    hn::StoreU(hn::Mul(hn::ConvertTo(d, integer), scale), d, to);
+    const Int integer = hn::Sub(hn::And(quads, hn::Set(di, 0xFF)), hn::Set(di, Panel::offset));
+    const Float weight = hn::Mul(hn::ConvertTo(d, integer), scale);
+    hn::StoreU(kHasMinima<typename Panel::Scales> ? hn::Sub(weight, minimum) : weight, d, to);
     quads = hn::ShiftRight<8>(quads);
   }
 }
 
-void ReadInt8(const PanelRun& run, std::int64_t first, std::int64_t count,
-              const RestoredPanel& restored) {
+// A group, from its quad `quad` on.
+template <class Panel, int quad>
+HWY_INLINE void RestoreGroup(const std::uint8_t* integers, const std::byte* scales,
+                             std::int64_t group, std::int64_t column, float* to,
+                             std::int64_t to_stride) {
+  using Scales = typename Panel::Scales;
+  constexpr int half = quad * Scales::halves / static_cast<int>(kQuads);
+  const Float scale = ScalesOf(Scales{}, scales, group, half, column);
+  Float minimum = scale;
+  if constexpr (kHasMinima<Scales>) minimum = MinimaOf(Scales{}, scales, group, half, column);
+  const Int bytes = LoadQuads(integers + quad / kQuadsOfLoad<Panel> * kQuadBytes);
+  RestoreQuads<Panel>(QuadOf<Panel, quad>(bytes, integers), scale, minimum, to, to_stride);
+  if constexpr (quad + 1 < kQuads) {
+    RestoreGroup<Panel, quad + 1>(integers, scales, group, column, to + 4 * to_stride, to_stride);
+  }
+}
+
+template <class Panel>
+HWY_NOINLINE void ReadPanel(const PanelRun& run, std::int64_t first, std::int64_t count,
+                            const RestoredPanel& restored) {
+  using Scales = typename Panel::Scales;
   const auto* const integers = reinterpret_cast<const std::uint8_t*>(run.first);
-  const auto* const scales = reinterpret_cast<const std::uint16_t*>(run.scales);
   for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
     float* to = restored.column(column);
-    for (std::int64_t input = first; input < first + count; input += 4) {
-      const Float scale = LoadScales(Floats(), scales + input / kGroup * kWidth + column);
-      RestoreQuads<Int8Panel::offset>(LoadQuads(integers + input / 4 * kQuadBytes + 4 * column),
-                                      scale, to, restored.columns);
-      to += 4 * restored.columns;
+    for (std::int64_t group = first / kGroup; group < (first + count) / kGroup; ++group) {
+      RestoreGroup<Panel, 0>(integers + group * Panel::group_bytes + 4 * column,
+                             run.scales + group / Scales::groups * Scales::bytes,
+                             group % Scales::groups, column, to, restored.columns);
+      to += kGroup * restored.columns;
     }
   }
 }
 
-void ReadInt4(const PanelRun& run, std::int64_t first, std::int64_t count,
-              const RestoredPanel& restored) {
-  const auto* const integers = reinterpret_cast<const std::uint8_t*>(run.first);
-  const auto* const scales = reinterpret_cast<const std::uint16_t*>(run.scales);
-  for (std::int64_t column = 0; column < kWidth; column += IntLanes()) {
-    float* to = restored.column(column);
-    for (std::int64_t input = first; input < first + count; input += 8) {
-      const Float scale = LoadScales(Floats(), scales + input / kGroup * kWidth + column);
-      const Int bytes = LoadQuads(integers + input / 8 * kQuadBytes + 4 * column);
-      RestoreQuads<Int4Panel::offset>(LowHalves(bytes), scale, to, restored.columns);
-      to += 4 * restored.columns;
-      RestoreQuads<Int4Panel::offset>(HighHalves(bytes), scale, to, restored.columns);
-      to += 4 * restored.columns;
-    }
-  }
+void ReadIntegers(WeightFormat format, const PanelRun& run, std::int64_t first, std::int64_t count,
+                  const RestoredPanel& restored) {
+  with_integer_panel(format,
+                     [&]<class Panel>(Panel) { ReadPanel<Panel>(run, first, count, restored); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -73,8 +83,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(ReadInt8);
-HWY_EXPORT(ReadInt4);
+HWY_EXPORT(ReadIntegers);
 
 namespace {
 
@@ -114,19 +123,6 @@ std::uint16_t quantise(const float (&values)[group], std::uint8_t (&codes)[group
   return bits;
 }
 
-// Positions of a group's 32 codes: four in four bytes, or eight in the halves of four bytes.
-void place(Int8Panel, const std::uint8_t (&codes)[group], std::uint8_t* to) {
-  for (std::int64_t i = 0; i < group; i += 4, to += 4 * width) std::memcpy(to, codes + i, 4);
-}
-
-void place(Int4Panel, const std::uint8_t (&codes)[group], std::uint8_t* to) {
-  for (std::int64_t i = 0; i < group; i += 8, to += 4 * width) {
-    for (std::int64_t k = 0; k < 4; ++k) {
-      to[k] = static_cast<std::uint8_t>(codes[i + k] | codes[i + 4 + k] << 4);
-    }
-  }
-}
-
 // Missing outputs keep scales of zero.
 template <class Panel>
 void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
@@ -143,19 +139,23 @@ void write_panel(const float* weight, std::int64_t stride, std::int64_t outputs,
       }
       std::uint8_t codes[group];
       scales[g * width + o] = quantise<Panel>(values, codes);
-      place(Panel{}, codes, integers + g * Panel::group_bytes + 4 * o);
+      GroupQuads quads;
+      std::memcpy(quads.data(), codes, sizeof(codes));
+      place_integers<Panel>(quads, integers + g * Panel::group_bytes + 4 * o);
     }
   }
 }
 
-void read_int8(const PanelRun& run, const PanelShape&, std::int64_t first, std::int64_t count,
-               const RestoredPanel& restored) {
-  HWY_DYNAMIC_DISPATCH(ReadInt8)(run, first, count, restored);
+template <WeightFormat format>
+void read_panel(const PanelRun& run, const PanelShape&, std::int64_t first, std::int64_t count,
+                const RestoredPanel& restored) {
+  HWY_DYNAMIC_DISPATCH(ReadIntegers)(format, run, first, count, restored);
 }
 
-void read_int4(const PanelRun& run, const PanelShape&, std::int64_t first, std::int64_t count,
-               const RestoredPanel& restored) {
-  HWY_DYNAMIC_DISPATCH(ReadInt4)(run, first, count, restored);
+template <WeightFormat format>
+void multiply_panels(const float* prepared, std::int64_t rows, const PanelRun& run,
+                     const PanelShape& shape, float* sums) {
+  multiply_integers(format, prepared, rows, run, shape, sums);
 }
 
 std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
@@ -163,38 +163,56 @@ std::int64_t prepared_rows_size(std::int64_t rows, const PanelShape& shape) {
   return rows * (shape.padded_inputs / group) * group_floats;
 }
 
-template <class Panel>
-void prepare_rows(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared) {
-  quantise_rows(x, rows, shape, Panel::offset, prepared);
-}
-
 std::int64_t few_rows(WeightFormat format) {
   if (!integers_are_allowed()) return 0;
   return multiplies_long_rows_in_integers(format) ? std::numeric_limits<std::int64_t>::max() : 64;
 }
 
-}  // namespace
-
-PreparedFormat int8_format() {
-  return {.panel_bytes = &panel_bytes<Int8Panel>,
-          .scale_bytes = &scale_bytes<Int8Panel>,
-          .write_panel = &write_panel<Int8Panel>,
-          .read_panel = &read_int8,
-          .few_rows = few_rows(WeightFormat::int8),
-          .prepared_rows_size = &prepared_rows_size,
-          .prepare_rows = &prepare_rows<Int8Panel>,
-          .multiply_panels = &multiply_int8};
+template <WeightFormat format, class Panel>
+constexpr decltype(PreparedFormat::write_panel) writer() {
+  if constexpr (holds_blocks(format)) {
+    return nullptr;
+  } else {
+    return &write_panel<Panel>;
+  }
 }
 
-PreparedFormat int4_format() {
-  return {.panel_bytes = &panel_bytes<Int4Panel>,
-          .scale_bytes = &scale_bytes<Int4Panel>,
-          .write_panel = &write_panel<Int4Panel>,
-          .read_panel = &read_int4,
-          .few_rows = few_rows(WeightFormat::int4),
+template <WeightFormat format, class Panel>
+PreparedFormat format_of_panel() {
+  return {.panel_bytes = &panel_bytes<Panel>,
+          .scale_bytes = &scale_bytes<Panel>,
+          .write_panel = writer<format, Panel>(),
+          .read_panel = &read_panel<format>,
+          .few_rows = few_rows(format),
           .prepared_rows_size = &prepared_rows_size,
-          .prepare_rows = &prepare_rows<Int4Panel>,
-          .multiply_panels = &multiply_int4};
+          .prepare_rows = &quantise_rows,
+          .multiply_panels = &multiply_panels<format>};
+}
+
+}  // namespace
+
+PreparedFormat int8_format() { return format_of_panel<WeightFormat::int8, Int8Panel>(); }
+PreparedFormat int4_format() { return format_of_panel<WeightFormat::int4, Int4Panel>(); }
+
+PreparedFormat block_format(WeightFormat format) {
+  using enum WeightFormat;
+  switch (format) {
+    case q8_0: return format_of_panel<q8_0, Q8_0Panel>();
+    case q4_0: return format_of_panel<q4_0, Q4_0Panel>();
+    case q4_1: return format_of_panel<q4_1, Q4_1Panel>();
+    case q5_0: return format_of_panel<q5_0, Q5_0Panel>();
+    case q5_1: return format_of_panel<q5_1, Q5_1Panel>();
+    case q2_k: return format_of_panel<q2_k, Q2KPanel>();
+    case q3_k: return format_of_panel<q3_k, Q3KPanel>();
+    case q4_k: return format_of_panel<q4_k, Q4KPanel>();
+    case q5_k: return format_of_panel<q5_k, Q5KPanel>();
+    case q6_k: return format_of_panel<q6_k, Q6KPanel>();
+    case f32:
+    case bf16:
+    case int8:
+    case int4: break;
+  }
+  fail(ErrorCode::invalid_argument, "weights in {} are not blocks", weight_format_name(format));
 }
 
 }  // namespace heed::kernels

@@ -1,4 +1,4 @@
-// Products of a few rows of prepared x with int8 and int4 panels, once per instruction set: for
+// Products of a few rows of prepared x with panels of integers, once per instruction set: for
 // Highway's targets (quantised_products.cc) and for dot products of bytes that belong to none of
 // them: with HEED_NEON_DOT_PRODUCTS defined, AArch64's (quantised_products_neon.cc), and with
 // HEED_AVX_VNNI_PRODUCTS, x86-64's beside AVX2 alone (quantised_products_avx_vnni.cc).
@@ -39,8 +39,12 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace {  // all of this is compiled twice for AVX2 and for NEON
 
+// Quads of a group, or of the half of one that has a scale of its own.
+template <class Panel>
+constexpr int kSumQuads = static_cast<int>(kQuads) / Panel::Scales::halves;
+
 // Four inputs of x against four unsigned weights in every lane: the types of a panel's weights, of
-// inputs and of sums over a group.
+// inputs and of sums of products.
 #if HEED_DOT_PRODUCTS_OF_BYTES
 template <class Panel>
 struct Quads {
@@ -69,9 +73,11 @@ HWY_INLINE void AddDot(Int weights, Int x, Int& sum) {
   sum = Int{vdotq_s32(sum.raw, vreinterpretq_s8_s32(weights.raw), vreinterpretq_s8_s32(x.raw))};
 }
 #endif
-// Signed bytes hold int4's weights with their offset, int8's without it.
+// Signed bytes hold shorter integers with their offset, those of eight bits without it.
 template <class Panel>
-constexpr bool kDropsOffset = kSignedWeights&& Panel::offset == 128;
+constexpr bool kDropsOffset = kSignedWeights&& Panel::bits == 8;
+template <class Panel>
+constexpr bool kSumsInPairs = false;
 template <class Panel>
 HWY_INLINE Int WeightsOf(Int quads) {
   return kDropsOffset<Panel> ? hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)))
@@ -79,9 +85,6 @@ HWY_INLINE Int WeightsOf(Int quads) {
 }
 HWY_INLINE Int Total(Int sum) { return sum; }
 #else
-// Where bytes have a sign that another byte's can be given (below).
-template <class Panel>
-constexpr bool kDropsOffset = HWY_TARGET == HWY_AVX2&& Panel::offset == 128;
 using Pairs = hn::Repartition<std::int16_t, Ints>;
 using Pair = hn::Vec<Pairs>;
 
@@ -99,18 +102,6 @@ struct Quads {
   using Sum = TwoSums;
 };
 
-template <class Panel>
-HWY_INLINE typename Quads<Panel>::Weights WeightsOf(Int quads) {
-  const hn::RebindToUnsigned<Pairs> du;
-  const auto pairs = hn::BitCast(du, quads);
-  return {hn::BitCast(Pairs(), hn::And(pairs, hn::Set(du, 0xFF))),
-          hn::BitCast(Pairs(), hn::ShiftRight<8>(pairs))};
-}
-template <class Panel>
-HWY_INLINE typename Quads<Panel>::Inputs InputsOf(Int quad) {
-  const auto pairs = hn::BitCast(Pairs(), quad);
-  return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
-}
 HWY_INLINE void Clear(TwoSums& sum) { sum = {hn::Zero(Ints()), hn::Zero(Ints())}; }
 HWY_INLINE void AddDot(const EvenAndOdd& weights, const EvenAndOdd& x, TwoSums& sum) {
   const Ints d;
@@ -121,25 +112,8 @@ HWY_INLINE Int Total(const TwoSums& sum) {
   return hn::RearrangeToOddPlusEven(sum.first, sum.second);
 }
 
-// Products of bytes are summed in pairs, to 16 bits, which holds a group of int4 weights with their
-// offset: 8 · 2 · 15 · 127 = 30,480.
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-static_assert(kQuads * 2 * (Int4Panel::largest + Int4Panel::offset) * 127 <= 32767);
-template <>
-struct Quads<Int4Panel> {
-  using Weights = Int;
-  using Inputs = Int;
-  using Sum = Pair;
-};
-template <>
-HWY_INLINE Int WeightsOf<Int4Panel>(Int quads) {
-  return quads;
-}
-template <>
-HWY_INLINE Int InputsOf<Int4Panel>(Int quad) {
-  return quad;
-}
-HWY_INLINE void Clear(Pair& sum) { sum = hn::Zero(Pairs()); }
+// Products of bytes, the first unsigned, are summed in pairs, to 16 bits.
 #if HWY_TARGET == HWY_AVX2
 HWY_INLINE Pair ProductsOfBytes(Int weights, Int x) {
   return Pair{_mm256_maddubs_epi16(weights.raw, x.raw)};
@@ -155,40 +129,89 @@ HWY_INLINE Int SumsOfPairs(Pair pairs) {
   return Int{_mm512_madd_epi16(pairs.raw, _mm512_set1_epi16(1))};
 }
 #endif
+
+// Whether these hold all quads of a sum: for four bits 8 · 2 · 15 · 127 = 30,480.
+template <class Panel>
+constexpr bool kSumsInPairs = kSumQuads<Panel> * 2 * ((1 << Panel::bits) - 1) * 127 <= 32767;
+template <class Panel>
+requires(kSumsInPairs<Panel>) struct Quads<Panel> {
+  using Weights = Int;
+  using Inputs = Int;
+  using Sum = Pair;
+};
+HWY_INLINE void Clear(Pair& sum) { sum = hn::Zero(Pairs()); }
 HWY_INLINE void AddDot(Int weights, Int x, Pair& sum) {
   sum = hn::Add(sum, ProductsOfBytes(weights, x));
 }
 HWY_INLINE Int Total(Pair sum) { return SumsOfPairs(sum); }
-#endif
 
-// One factor has to be unsigned: for int8, the magnitudes of x, whose signs the weights, without
-// their offset, take. A pair is at most 2 · 127 · 127 = 32,258.
-#if HWY_TARGET == HWY_AVX2
-static_assert(2 * 127 * Int8Panel::largest <= 32767);
-struct SignsAndMagnitudes {
-  Int x, magnitudes;
-};
-template <>
-struct Quads<Int8Panel> {
+// Those of five and six bits are widened after each quad.
+template <class Panel>
+constexpr bool kWidensPairs = !kSumsInPairs<Panel> && Panel::bits < 8;
+template <class Panel>
+requires(kWidensPairs<Panel>) struct Quads<Panel> {
   using Weights = Int;
-  using Inputs = SignsAndMagnitudes;
+  using Inputs = Int;
   using Sum = Int;
 };
-template <>
-HWY_INLINE Int WeightsOf<Int8Panel>(Int quads) {
-  return hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)));
-}
-template <>
-HWY_INLINE SignsAndMagnitudes InputsOf<Int8Panel>(Int quad) {
-  return {quad, Int{_mm256_abs_epi8(quad.raw)}};
-}
 HWY_INLINE void Clear(Int& sum) { sum = hn::Zero(Ints()); }
-HWY_INLINE void AddDot(Int weights, const SignsAndMagnitudes& x, Int& sum) {
-  const Int with_signs{_mm256_sign_epi8(weights.raw, x.x.raw)};
-  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(x.magnitudes, with_signs)));
+HWY_INLINE void AddDot(Int weights, Int x, Int& sum) {
+  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(weights, x)));
 }
 HWY_INLINE Int Total(Int sum) { return sum; }
+#else
+template <class Panel>
+constexpr bool kSumsInPairs = false;
+template <class Panel>
+constexpr bool kWidensPairs = false;
 #endif
+
+// Where bytes have a sign that another byte's can be given, eight bits are multiplied as the
+// magnitudes of weights, without their offset, by x, which takes their signs. A pair is at most
+// 2 · 128 · 127 = 32,512.
+template <class Panel>
+constexpr bool kDropsOffset = HWY_TARGET == HWY_AVX2&& Panel::bits == 8;
+#if HWY_TARGET == HWY_AVX2
+struct SignsAndMagnitudes {
+  Int signs, magnitudes;
+};
+template <class Panel>
+requires(kDropsOffset<Panel>) struct Quads<Panel> {
+  using Weights = SignsAndMagnitudes;
+  using Inputs = Int;
+  using Sum = Int;
+};
+HWY_INLINE void AddDot(const SignsAndMagnitudes& weights, Int x, Int& sum) {
+  const Int with_signs{_mm256_sign_epi8(x.raw, weights.signs.raw)};
+  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(weights.magnitudes, with_signs)));
+}
+#endif
+
+template <class Panel>
+HWY_INLINE typename Quads<Panel>::Weights WeightsOf(Int quads) {
+  if constexpr (kSumsInPairs<Panel> || kWidensPairs<Panel>) {
+    return quads;
+  } else if constexpr (kDropsOffset<Panel>) {
+#if HWY_TARGET == HWY_AVX2
+    const Int weights = hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)));
+    return {weights, Int{_mm256_abs_epi8(weights.raw)}};
+#endif
+  } else {
+    const hn::RebindToUnsigned<Pairs> du;
+    const auto pairs = hn::BitCast(du, quads);
+    return {hn::BitCast(Pairs(), hn::And(pairs, hn::Set(du, 0xFF))),
+            hn::BitCast(Pairs(), hn::ShiftRight<8>(pairs))};
+  }
+}
+template <class Panel>
+HWY_INLINE typename Quads<Panel>::Inputs InputsOf(Int quad) {
+  if constexpr (kSumsInPairs<Panel> || kWidensPairs<Panel> || kDropsOffset<Panel>) {
+    return quad;
+  } else {
+    const auto pairs = hn::BitCast(Pairs(), quad);
+    return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
+  }
+}
 #endif
 
 // A part of a panel that stays in the first-level cache (32 KiB) for all rows: consecutive groups
@@ -207,6 +230,7 @@ constexpr int kMostRows = HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86 ? 6 : 4;
 struct Slice {
   const std::uint8_t* integers;
   const std::byte* scales;
+  std::int64_t column;  // the first output
   std::int64_t groups;
   std::int64_t groups_left;  // of the panels, from the first one on
   std::int64_t panel_bytes;
@@ -221,11 +245,11 @@ constexpr int kStreams = hn::MaxLanes(Floats()) == 16 ? 4 : 1;
 
 // The compiler would add integers in another order, for which it keeps the products of a whole
 // group in memory. It must not where that costs more than its order gains: for one row, and for
-// int4, whose four rows take 0.8 of the time. Four rows of int8 take 1.05 to 1.3 times as long in
-// this order.
+// sums in pairs, whose four rows take 0.8 of the time. Four rows of int8 take 1.05 to 1.3 times as
+// long in this order.
 template <class Panel, int rows, int vectors>
 HWY_INLINE void KeepOrder(typename Quads<Panel>::Sum (&sum)[rows][vectors]) {
-  if constexpr (!HEED_DOT_PRODUCTS_OF_BYTES && (rows == 1 || std::is_same_v<Panel, Int4Panel>)) {
+  if constexpr (!HEED_DOT_PRODUCTS_OF_BYTES && (rows == 1 || kSumsInPairs<Panel>)) {
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
@@ -255,68 +279,123 @@ HWY_INLINE void AddQuads(const typename Quads<Panel>::Weights (&weights)[vectors
   KeepOrder<Panel>(sum);
 }
 
-// sum += a group of rows of x, row_groups apart, · the panelsᵀ, in integers.
-template <class Panel, int rows, int panels, int vectors>
-HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                         const std::uint8_t* integers, std::int64_t ahead,
-                         typename Quads<Panel>::Sum (&sum)[panels][rows][vectors]) {
-  constexpr std::int64_t loads = Panel::group_bytes / kQuadBytes;
-  const std::int64_t lanes = IntLanes();
-#pragma GCC unroll 8
-  for (std::int64_t load = 0; load < loads; ++load) {
+// sum += quad `quad` of a group and those after it in its load.
+template <class Panel, int quad, int rows, int vectors>
+HWY_INLINE void AddLoad(const RowGroup* x, std::int64_t row_groups, const Int (&bytes)[vectors],
+                        const std::uint8_t* group,
+                        typename Quads<Panel>::Sum (&sum)[rows][vectors]) {
+  typename Quads<Panel>::Weights weights[vectors];
 #pragma GCC unroll 4
-    for (int p = 0; p < panels; ++p) {
-      Int bytes[vectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        const std::uint8_t* const from =
-            integers + p * slice.panel_bytes + load * kQuadBytes + v * 4 * lanes;
-        if (v * 4 * lanes % static_cast<std::int64_t>(kLineBytes) == 0)
-          __builtin_prefetch(from + ahead);
-        bytes[v] = LoadQuads(from);
-      }
-      typename Quads<Panel>::Weights weights[vectors];
-      if constexpr (loads == kQuads) {
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) weights[v] = WeightsOf<Panel>(bytes[v]);
-        AddQuads<Panel, rows>(weights, x, row_groups, load, sum[p]);
-      } else {
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) weights[v] = WeightsOf<Panel>(LowHalves(bytes[v]));
-        AddQuads<Panel, rows>(weights, x, row_groups, 2 * load, sum[p]);
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) weights[v] = WeightsOf<Panel>(HighHalves(bytes[v]));
-        AddQuads<Panel, rows>(weights, x, row_groups, 2 * load + 1, sum[p]);
-      }
-    }
+  for (int v = 0; v < vectors; ++v) {
+    weights[v] = WeightsOf<Panel>(QuadOf<Panel, quad>(bytes[v], group + v * 4 * IntLanes()));
+  }
+  AddQuads<Panel, rows>(weights, x, row_groups, quad, sum);
+  if constexpr ((quad + 1) % kQuadsOfLoad<Panel> != 0) {
+    AddLoad<Panel, quad + 1>(x, row_groups, bytes, group, sum);
   }
 }
 
-// total += the group's integers, times the scales of the weights and of x.
-template <class Panel, int rows, int panels, int vectors>
+// sum += quads [quad, end) of a group of rows of x, row_groups apart, · the panelsᵀ, in integers.
+template <class Panel, int quad, int end, int rows, int panels, int vectors>
+HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
+                         const std::uint8_t* integers, std::int64_t ahead,
+                         typename Quads<Panel>::Sum (&sum)[panels][rows][vectors]) {
+  constexpr std::int64_t load = quad / kQuadsOfLoad<Panel>;
+  // Loads of the bits apart begin with this one of their own.
+  constexpr bool has_apart =
+      Panel::bits == 6 ? quad % 4 == 0 : (Panel::bits == 5 || Panel::bits == 3) && quad == 0;
+  const std::int64_t lanes = IntLanes();
+#pragma GCC unroll 4
+  for (int p = 0; p < panels; ++p) {
+    const std::uint8_t* const group = integers + p * slice.panel_bytes;
+    Int bytes[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const std::uint8_t* const from = group + load * kQuadBytes + v * 4 * lanes;
+      if (v * 4 * lanes % static_cast<std::int64_t>(kLineBytes) == 0) {
+        __builtin_prefetch(from + ahead);
+        if constexpr (has_apart) {
+          __builtin_prefetch(from + ahead + (kLoads<Panel> + quad / 4 - load) * kQuadBytes);
+        }
+      }
+      bytes[v] = LoadQuads(from);
+    }
+    AddLoad<Panel, quad>(x, row_groups, bytes, group, sum[p]);
+  }
+  if constexpr (quad + kQuadsOfLoad<Panel> < end) {
+    AddGroup<Panel, quad + kQuadsOfLoad<Panel>, end>(x, row_groups, slice, integers, ahead, sum);
+  }
+}
+
+// −Σ of the inputs of half `half` of a group, or of all.
+template <class Panel, int half>
+HWY_INLINE std::int32_t MinusSum(const RowGroup& x) {
+  if constexpr (Panel::Scales::halves == 1) return x.minus_sum;
+  return half == 0 ? x.minus_first_sum : x.minus_sum - x.minus_first_sum;
+}
+
+// total += the integers of a group, or of its half `half`, times the scales of the weights and of
+// x. `scales` are those of its super-block, in which it is group `group`.
+template <class Panel, int half, int rows, int panels, int vectors>
 HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                          const std::byte* scales,
+                          const std::byte* scales, std::int64_t group,
                           const typename Quads<Panel>::Sum (&sum)[panels][rows][vectors],
                           Float (&total)[panels][rows][vectors]) {
+  using Scales = typename Panel::Scales;
   const Floats d;
 #pragma GCC unroll 4
   for (int p = 0; p < panels; ++p) {
-    const auto* const from = reinterpret_cast<const std::uint16_t*>(scales + p * slice.scale_bytes);
-    Float weight_scales[vectors];
+    const std::byte* const from = scales + p * slice.scale_bytes;
+    Float weight_scales[vectors], minima[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) weight_scales[v] = LoadScales(d, from + v * IntLanes());
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t column = slice.column + v * IntLanes();
+      weight_scales[v] = ScalesOf(Scales{}, from, group, half, column);
+      if constexpr (kHasMinima<Scales>) minima[v] = MinimaOf(Scales{}, from, group, half, column);
+    }
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       const RowGroup& x_group = x[r * row_groups];
-      const Int correction = hn::Set(Ints(), kDropsOffset<Panel> ? 0 : x_group.correction);
+      const std::int32_t minus_sum = MinusSum<Panel, half>(x_group);
+      const bool has_offset = Panel::offset != 0 && !kDropsOffset<Panel>;
+      const Int correction = hn::Set(Ints(), has_offset ? Panel::offset * minus_sum : 0);
       const Float x_scale = hn::Set(d, x_group.scale);
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         const Float dot = hn::ConvertTo(d, hn::Add(Total(sum[p][r][v]), correction));
         total[p][r][v] = hn::MulAdd(dot, hn::Mul(weight_scales[v], x_scale), total[p][r][v]);
       }
+      if constexpr (kHasMinima<Scales>) {
+        const Float minus = hn::Set(d, x_group.scale * static_cast<float>(minus_sum));
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) {
+          total[p][r][v] = hn::MulAdd(minima[v], minus, total[p][r][v]);
+        }
+      }
     }
   }
+}
+
+// total += half `half` of a group.
+template <class Panel, int half, int rows, int panels, int vectors>
+HWY_INLINE void AddHalf(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
+                        const std::uint8_t* integers, std::int64_t ahead, std::int64_t group,
+                        Float (&total)[panels][rows][vectors]) {
+  using Scales = typename Panel::Scales;
+  typename Quads<Panel>::Sum sum[panels][rows][vectors];
+#pragma GCC unroll 4
+  for (int p = 0; p < panels; ++p) {
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) Clear(sum[p][r][v]);
+    }
+  }
+  AddGroup<Panel, half * kSumQuads<Panel>, (half + 1) * kSumQuads<Panel>>(x, row_groups, slice,
+                                                                          integers, ahead, sum);
+  AddScaled<Panel, half>(x, row_groups, slice,
+                         slice.scales + group / Scales::groups * Scales::bytes,
+                         group % Scales::groups, sum, total);
 }
 
 // sums (rows, 32) of each panel, sums_stride apart, += rows of x, row_groups apart, · sliceᵀ. Each
@@ -337,27 +416,20 @@ HWY_NOINLINE void MultiplySlice(const RowGroup* x, std::int64_t row_groups, cons
     }
   }
   const std::uint8_t* integers = slice.integers;
-  const std::byte* scales = slice.scales;
   for (std::int64_t group = 0; group < slice.groups; ++group, ++x) {
-    typename Quads<Panel>::Sum sum[panels][rows][vectors];
-#pragma GCC unroll 4
-    for (int p = 0; p < panels; ++p) {
-#pragma GCC unroll 6
-      for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) Clear(sum[p][r][v]);
-      }
-    }
     // Scales are a stream of their own, which takes turns with a longer one: here the next panel's.
-    if (panels == 1 && rows == 1) __builtin_prefetch(scales + slice.scale_bytes, 0, 2);
+    if (panels == 1 && rows == 1) {
+      __builtin_prefetch(slice.scales + group * Panel::scale_bytes + slice.scale_bytes, 0, 2);
+    }
     // At their ends, panels are followed by the beginnings of those that are read next.
     const std::int64_t left = (slice.groups_left - group) * Panel::group_bytes;
     const std::int64_t ahead =
         slice.ahead + (left <= slice.ahead ? (panels - 1) * slice.panel_bytes : 0);
-    AddGroup<Panel, rows>(x, row_groups, slice, integers, ahead, sum);
-    AddScaled<Panel, rows>(x, row_groups, slice, scales, sum, total);
+    AddHalf<Panel, 0>(x, row_groups, slice, integers, ahead, group, total);
+    if constexpr (Panel::Scales::halves == 2) {
+      AddHalf<Panel, 1>(x, row_groups, slice, integers, ahead, group, total);
+    }
     integers += Panel::group_bytes;
-    scales += Panel::scale_bytes;
   }
 #pragma GCC unroll 4
   for (int p = 0; p < panels; ++p) {
@@ -375,10 +447,12 @@ template <class Panel, int panels>
 HWY_INLINE void MultiplyBeside(const RowGroup* x, std::int64_t rows, const PanelRun& run,
                                std::int64_t groups, float* sums) {
   const std::int64_t stride = rows * kWidth;
+  static_assert(kSliceGroups % Panel::Scales::groups == 0);
   const auto slice_of = [&](std::int64_t group, std::int64_t column) {
     const std::byte* const integers = run.first + group * Panel::group_bytes + 4 * column;
     return Slice{.integers = reinterpret_cast<const std::uint8_t*>(integers),
-                 .scales = run.scales + group * Panel::scale_bytes + column * sizeof(std::uint16_t),
+                 .scales = run.scales + group * Panel::scale_bytes,
+                 .column = column,
                  .groups = std::min(kSliceGroups, groups - group),
                  .groups_left = groups - group,
                  .panel_bytes = groups * Panel::group_bytes,
@@ -431,8 +505,8 @@ HWY_INLINE void MultiplyFrom(std::int64_t p, const RowGroup* x, std::int64_t row
 }
 
 template <class Panel>
-HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const PanelRun& run,
-                               const PanelShape& shape, float* sums) {
+HWY_NOINLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const PanelRun& run,
+                                 const PanelShape& shape, float* sums) {
   const auto* const x = reinterpret_cast<const RowGroup*>(prepared);
   const std::int64_t groups = shape.padded_inputs / kGroup;
   std::int64_t p = 0;
@@ -442,14 +516,10 @@ HWY_INLINE void MultiplyPanels(const float* prepared, std::int64_t rows, const P
   for (; p < run.count; ++p) MultiplyFrom<Panel, 1>(p, x, rows, run, groups, sums);
 }
 
-void MultiplyInt8(const float* prepared, std::int64_t rows, const PanelRun& run,
-                  const PanelShape& shape, float* sums) {
-  MultiplyPanels<Int8Panel>(prepared, rows, run, shape, sums);
-}
-
-void MultiplyInt4(const float* prepared, std::int64_t rows, const PanelRun& run,
-                  const PanelShape& shape, float* sums) {
-  MultiplyPanels<Int4Panel>(prepared, rows, run, shape, sums);
+void MultiplyIntegers(WeightFormat format, const float* prepared, std::int64_t rows,
+                      const PanelRun& run, const PanelShape& shape, float* sums) {
+  with_integer_panel(
+      format, [&]<class Panel>(Panel) { MultiplyPanels<Panel>(prepared, rows, run, shape, sums); });
 }
 
 }  // namespace

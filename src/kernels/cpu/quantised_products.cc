@@ -1,4 +1,4 @@
-// Products of rows of x with int8 and int4 panels. x is quantised to int8 as well, so that a
+// Products of rows of x with panels of integers. x is quantised to int8 as well, so that a
 // group of 32 inputs is summed exactly in integers; scales are applied in f32 once per group.
 #include <algorithm>
 #include <atomic>
@@ -22,7 +22,7 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 
 // 32 numbers. Where one is not finite, neither is the scale: all products of the group get NaN.
-HWY_INLINE void QuantiseGroup(const float* x, int offset, RowGroup& to) {
+HWY_INLINE void QuantiseGroup(const float* x, RowGroup& to) {
   const Floats d;
   const Ints di;
   const std::int64_t lanes = IntLanes();
@@ -39,33 +39,37 @@ HWY_INLINE void QuantiseGroup(const float* x, int offset, RowGroup& to) {
   }
   to.scale = std::max(largest / 127.0F, smallest_scale);
   const Float inverse = hn::Set(d, 1.0F / to.scale);
-  Int sum = hn::Zero(di);
+  constexpr std::int64_t half = kGroup / 2;
+  static_assert(hn::MaxLanes(di) <= half);
+  Int sum = hn::Zero(di), first_sum = sum;
   for (std::int64_t i = 0; i < kGroup; i += lanes) {
     const Int quantised = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
+    if (i == half) first_sum = sum;
     sum = hn::Add(sum, quantised);
     const hn::Rebind<std::int8_t, Ints> di8;
     hn::StoreU(hn::DemoteTo(di8, quantised), di8, to.quantised + i);
   }
-  to.correction = -offset * hn::GetLane(hn::SumOfLanes(di, sum));
+  to.minus_sum = -hn::GetLane(hn::SumOfLanes(di, sum));
+  to.minus_first_sum = -hn::GetLane(hn::SumOfLanes(di, first_sum));
 }
 
 // Whether this instruction set multiplies rows by these weights faster than f32: x86-64 was
 // measured.
 bool HasFastBytes(WeightFormat format) {
   if (HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86) return true;
-  return HWY_TARGET == HWY_AVX2 && format == WeightFormat::int4;
+  return HWY_TARGET == HWY_AVX2 &&
+         with_integer_panel(format, []<class Panel>(Panel) { return kSumsInPairs<Panel>; });
 }
 
-void QuantiseRows(const float* x, std::int64_t rows, const PanelShape& shape, int offset,
-                  float* prepared) {
+void QuantiseRows(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared) {
   auto* to = reinterpret_cast<RowGroup*>(prepared);
   for (std::int64_t row = 0; row < rows; ++row, x += shape.inputs) {
     std::int64_t i = 0;
-    for (; i + kGroup <= shape.inputs; i += kGroup) QuantiseGroup(x + i, offset, *to++);
+    for (; i + kGroup <= shape.inputs; i += kGroup) QuantiseGroup(x + i, *to++);
     if (i < shape.inputs) {
       float last[kGroup] = {};
       std::copy(x + i, x + shape.inputs, last);
-      QuantiseGroup(last, offset, *to++);
+      QuantiseGroup(last, *to++);
     }
   }
 }
@@ -77,8 +81,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(MultiplyInt8);
-HWY_EXPORT(MultiplyInt4);
+HWY_EXPORT(MultiplyIntegers);
 HWY_EXPORT(QuantiseRows);
 HWY_EXPORT(HasFastBytes);
 
@@ -93,8 +96,7 @@ std::atomic<bool>& permission() {
 
 // Tiles leave x more exact, and are faster.
 bool multiplies_long_rows_in_integers(WeightFormat format) {
-  const bool has_integers = format == WeightFormat::int8 || format == WeightFormat::int4;
-  return has_integers && integers_are_allowed() && !has_tile_products() &&
+  return holds_integers(format) && integers_are_allowed() && !has_tile_products() &&
          (has_avx_vnni() || HWY_DYNAMIC_DISPATCH(HasFastBytes)(format));
 }
 
@@ -102,23 +104,17 @@ void allow_integers_for_long_rows(bool allowed) { permission() = allowed; }
 
 bool integers_are_allowed() { return permission(); }
 
-void quantise_rows(const float* x, std::int64_t rows, const PanelShape& shape, int offset,
-                   float* prepared) {
-  HWY_DYNAMIC_DISPATCH(QuantiseRows)(x, rows, shape, offset, prepared);
+void quantise_rows(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared) {
+  HWY_DYNAMIC_DISPATCH(QuantiseRows)(x, rows, shape, prepared);
 }
 
-void multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
-                   const PanelShape& shape, float* sums) {
-  if (has_avx_vnni()) return avx_vnni_multiply_int8(prepared, rows, run, shape, sums);
-  if (has_neon_dot_products()) return neon_multiply_int8(prepared, rows, run, shape, sums);
-  HWY_DYNAMIC_DISPATCH(MultiplyInt8)(prepared, rows, run, shape, sums);
-}
-
-void multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
-                   const PanelShape& shape, float* sums) {
-  if (has_avx_vnni()) return avx_vnni_multiply_int4(prepared, rows, run, shape, sums);
-  if (has_neon_dot_products()) return neon_multiply_int4(prepared, rows, run, shape, sums);
-  HWY_DYNAMIC_DISPATCH(MultiplyInt4)(prepared, rows, run, shape, sums);
+void multiply_integers(WeightFormat format, const float* prepared, std::int64_t rows,
+                       const PanelRun& run, const PanelShape& shape, float* sums) {
+  if (has_avx_vnni()) return avx_vnni_multiply_integers(format, prepared, rows, run, shape, sums);
+  if (has_neon_dot_products()) {
+    return neon_multiply_integers(format, prepared, rows, run, shape, sums);
+  }
+  HWY_DYNAMIC_DISPATCH(MultiplyIntegers)(format, prepared, rows, run, shape, sums);
 }
 
 }  // namespace heed::kernels

@@ -1,4 +1,4 @@
-// Products with int8 and int4 panels by the dot products of bytes that machines with AVX2 may have
+// Products with panels of integers by the dot products of bytes that machines with AVX2 may have
 // beside it (AVX-VNNI), and that belong to none of Highway's targets.
 #include "base/error.h"
 #include "kernels/cpu/quantised_products.h"
@@ -13,14 +13,9 @@
 #if HWY_TARGET == HWY_AVX2
 namespace heed::kernels {
 
-void avx_vnni_multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
-                            const PanelShape& shape, float* sums) {
-  HWY_NAMESPACE::MultiplyInt8(prepared, rows, run, shape, sums);
-}
-
-void avx_vnni_multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
-                            const PanelShape& shape, float* sums) {
-  HWY_NAMESPACE::MultiplyInt4(prepared, rows, run, shape, sums);
+void avx_vnni_multiply_integers(WeightFormat format, const float* prepared, std::int64_t rows,
+                                const PanelRun& run, const PanelShape& shape, float* sums) {
+  HWY_NAMESPACE::MultiplyIntegers(format, prepared, rows, run, shape, sums);
 }
 
 }  // namespace heed::kernels
@@ -29,13 +24,8 @@ void avx_vnni_multiply_int4(const float* prepared, std::int64_t rows, const Pane
 #if HWY_ONCE && !(HWY_TARGETS & HWY_AVX2)
 namespace heed::kernels {
 
-void avx_vnni_multiply_int8(const float*, std::int64_t, const PanelRun&, const PanelShape&,
-                            float*) {
-  check(false, "AVX-VNNI is called where it is built");
-}
-
-void avx_vnni_multiply_int4(const float*, std::int64_t, const PanelRun&, const PanelShape&,
-                            float*) {
+void avx_vnni_multiply_integers(WeightFormat, const float*, std::int64_t, const PanelRun&,
+                                const PanelShape&, float*) {
   check(false, "AVX-VNNI is called where it is built");
 }
 

@@ -1,4 +1,4 @@
-// Products with int8 and int4 panels by AArch64's dot products of bytes (SDOT).
+// Products with panels of integers by AArch64's dot products of bytes (SDOT).
 #include "base/error.h"
 #include "kernels/cpu/neon_instructions.h"
 #include "kernels/cpu/quantised_products.h"
@@ -10,14 +10,9 @@
 
 namespace heed::kernels {
 
-void neon_multiply_int8(const float* prepared, std::int64_t rows, const PanelRun& run,
-                        const PanelShape& shape, float* sums) {
-  HWY_NAMESPACE::MultiplyInt8(prepared, rows, run, shape, sums);
-}
-
-void neon_multiply_int4(const float* prepared, std::int64_t rows, const PanelRun& run,
-                        const PanelShape& shape, float* sums) {
-  HWY_NAMESPACE::MultiplyInt4(prepared, rows, run, shape, sums);
+void neon_multiply_integers(WeightFormat format, const float* prepared, std::int64_t rows,
+                            const PanelRun& run, const PanelShape& shape, float* sums) {
+  HWY_NAMESPACE::MultiplyIntegers(format, prepared, rows, run, shape, sums);
 }
 
 }  // namespace heed::kernels
@@ -26,11 +21,8 @@ void neon_multiply_int4(const float* prepared, std::int64_t rows, const PanelRun
 
 namespace heed::kernels {
 
-void neon_multiply_int8(const float*, std::int64_t, const PanelRun&, const PanelShape&, float*) {
-  check(false, "dot products of bytes are called where there are some");
-}
-
-void neon_multiply_int4(const float*, std::int64_t, const PanelRun&, const PanelShape&, float*) {
+void neon_multiply_integers(WeightFormat, const float*, std::int64_t, const PanelRun&,
+                            const PanelShape&, float*) {
   check(false, "dot products of bytes are called where there are some");
 }
 
