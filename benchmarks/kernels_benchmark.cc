@@ -157,17 +157,34 @@ void add_decoding() {
   }
 }
 
+// In a format of blocks, random ones: bytes below 64, so that no scale is infinite.
+PreparedWeight prepared_weight(const cases::Linear& shape, WeightFormat format) {
+  if (!holds_blocks(format)) {
+    return PreparedWeight(random_tensor({shape.outputs, shape.inputs}), format);
+  }
+  const BlockSize size = block_size(format);
+  std::vector<std::byte> blocks(
+      static_cast<std::size_t>(shape.outputs * shape.inputs / size.values * size.bytes));
+  RandomStream random(1, 2);
+  for (std::byte& byte : blocks) byte = static_cast<std::byte>(random.below(64));
+  return PreparedWeight(
+      BlockMatrix{.blocks = blocks, .shape = {shape.outputs, shape.inputs}, .format = format});
+}
+
 // Weights laid out once, in every format that they may have.
 void add_prepared() {
+  using enum WeightFormat;
   for (const cases::Linear& shape : cases::linear()) {
     if (!cases::measured(shape.use)) continue;
-    for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
+    for (const WeightFormat format :
+         {bf16, int8, int4, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k}) {
+      if (holds_blocks(format) && shape.inputs % block_size(format).values != 0) continue;
       const std::string name =
           fmt::format("prepared_{}/{}", weight_format_name(format), shape.name());
       measure(name, [shape, format](benchmark::State& state) {
         const Tensor<float> x = random_tensor({shape.rows, shape.inputs});
         const Tensor<float> bias = random_tensor({shape.outputs});
-        const PreparedWeight weight(random_tensor({shape.outputs, shape.inputs}), format);
+        const PreparedWeight weight = prepared_weight(shape, format);
         Tensor<float> out({shape.rows, shape.outputs});
         for (auto _ : state) {
           prepared_linear_forward(x, weight, shape.bias ? bias.view() : View<const float>{}, out);

@@ -160,7 +160,7 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
 // in integers, unless refused (all rows but those of steps of decoding are then multiplied in f32):
 // where the instruction set in use does so faster than in f32. Dot products of bytes (VNNI of
 // AVX-512, AVX-VNNI) are faster for all integers, products of bytes that are summed in pairs (AVX2)
-// for those of four bits, whose groups they sum without widening.
+// for those of less than eight bits, several of which they sum without widening.
 bool multiplies_long_rows_in_integers(WeightFormat format);
 void allow_integers_for_long_rows(bool allowed);  // at first they are
 bool integers_are_allowed();

@@ -104,6 +104,7 @@ struct RowGroup {
   float scale;
   std::int32_t minus_sum;        // −Σ quantised
   std::int32_t minus_first_sum;  // of the first 16
+  float minus_scaled_sum;        // −scale · Σ quantised
   std::int8_t quantised[PreparedWeight::group];
 };
 static_assert(sizeof(RowGroup) % sizeof(float) == 0 && alignof(RowGroup) == alignof(float));

@@ -46,6 +46,8 @@ constexpr int kSumQuads = static_cast<int>(kQuads) / Panel::Scales::halves;
 // Four inputs of x against four unsigned weights in every lane: the types of a panel's weights, of
 // inputs and of sums of products.
 #if HEED_DOT_PRODUCTS_OF_BYTES
+#undef HEED_PRODUCTS_OF_BYTES
+#define HEED_PRODUCTS_OF_BYTES 0
 template <class Panel>
 struct Quads {
   using Weights = Int;
@@ -78,6 +80,8 @@ template <class Panel>
 constexpr bool kDropsOffset = kSignedWeights&& Panel::bits == 8;
 template <class Panel>
 constexpr bool kSumsInPairs = false;
+template <class Panel>
+constexpr bool kWidensPairs = false;
 template <class Panel>
 HWY_INLINE Int WeightsOf(Int quads) {
   return kDropsOffset<Panel> ? hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)))
@@ -112,7 +116,13 @@ HWY_INLINE Int Total(const TwoSums& sum) {
   return hn::RearrangeToOddPlusEven(sum.first, sum.second);
 }
 
+#undef HEED_PRODUCTS_OF_BYTES
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#define HEED_PRODUCTS_OF_BYTES 1
+#else
+#define HEED_PRODUCTS_OF_BYTES 0
+#endif
+#if HEED_PRODUCTS_OF_BYTES
 // Products of bytes, the first unsigned, are summed in pairs, to 16 bits.
 #if HWY_TARGET == HWY_AVX2
 HWY_INLINE Pair ProductsOfBytes(Int weights, Int x) {
@@ -145,7 +155,7 @@ HWY_INLINE void AddDot(Int weights, Int x, Pair& sum) {
 }
 HWY_INLINE Int Total(Pair sum) { return SumsOfPairs(sum); }
 
-// Those of five and six bits are widened after each quad.
+// Those of five and six bits are widened after two quads: 2 · 2 · 63 · 127 = 32,004.
 template <class Panel>
 constexpr bool kWidensPairs = !kSumsInPairs<Panel> && Panel::bits < 8;
 template <class Panel>
@@ -155,9 +165,6 @@ requires(kWidensPairs<Panel>) struct Quads<Panel> {
   using Sum = Int;
 };
 HWY_INLINE void Clear(Int& sum) { sum = hn::Zero(Ints()); }
-HWY_INLINE void AddDot(Int weights, Int x, Int& sum) {
-  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(weights, x)));
-}
 HWY_INLINE Int Total(Int sum) { return sum; }
 #else
 template <class Panel>
@@ -279,6 +286,32 @@ HWY_INLINE void AddQuads(const typename Quads<Panel>::Weights (&weights)[vectors
   KeepOrder<Panel>(sum);
 }
 
+// Two quads at once, where pairs are widened after them.
+template <class Panel, int rows, int vectors>
+HWY_INLINE void AddTwoQuads([[maybe_unused]] const Int (&first)[vectors],
+                            [[maybe_unused]] const Int (&second)[vectors],
+                            [[maybe_unused]] const RowGroup* x,
+                            [[maybe_unused]] std::int64_t row_groups,
+                            [[maybe_unused]] std::int64_t quad,
+                            [[maybe_unused]] Int (&sum)[rows][vectors]) {
+#if HEED_PRODUCTS_OF_BYTES
+#pragma GCC unroll 6
+  for (int r = 0; r < rows; ++r) {
+    const std::int8_t* const from = x[r * row_groups].quantised + 4 * quad;
+    std::int32_t four[2];
+    std::memcpy(four, from, sizeof(four));
+    const Int inputs = hn::Set(Ints(), four[0]), next_inputs = hn::Set(Ints(), four[1]);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      const Pair products =
+          hn::Add(ProductsOfBytes(first[v], inputs), ProductsOfBytes(second[v], next_inputs));
+      sum[r][v] = hn::Add(sum[r][v], SumsOfPairs(products));
+      KeepInRegister(sum[r][v]);
+    }
+  }
+#endif
+}
+
 // sum += quad `quad` of a group and those after it in its load.
 template <class Panel, int quad, int rows, int vectors>
 HWY_INLINE void AddLoad(const RowGroup* x, std::int64_t row_groups, const Int (&bytes)[vectors],
@@ -289,9 +322,18 @@ HWY_INLINE void AddLoad(const RowGroup* x, std::int64_t row_groups, const Int (&
   for (int v = 0; v < vectors; ++v) {
     weights[v] = WeightsOf<Panel>(QuadOf<Panel, quad>(bytes[v], group + v * 4 * IntLanes()));
   }
-  AddQuads<Panel, rows>(weights, x, row_groups, quad, sum);
-  if constexpr ((quad + 1) % kQuadsOfLoad<Panel> != 0) {
-    AddLoad<Panel, quad + 1>(x, row_groups, bytes, group, sum);
+  if constexpr (kWidensPairs<Panel>) {
+    Int second[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      second[v] = QuadOf<Panel, quad + 1>(bytes[v], group + v * 4 * IntLanes());
+    }
+    AddTwoQuads<Panel, rows>(weights, second, x, row_groups, quad, sum);
+  } else {
+    AddQuads<Panel, rows>(weights, x, row_groups, quad, sum);
+    if constexpr ((quad + 1) % kQuadsOfLoad<Panel> != 0) {
+      AddLoad<Panel, quad + 1>(x, row_groups, bytes, group, sum);
+    }
   }
 }
 
@@ -334,6 +376,13 @@ HWY_INLINE std::int32_t MinusSum(const RowGroup& x) {
   return half == 0 ? x.minus_first_sum : x.minus_sum - x.minus_first_sum;
 }
 
+// The same times the scale.
+template <class Panel, int half>
+HWY_INLINE float MinusScaledSum(const RowGroup& x) {
+  if constexpr (Panel::Scales::halves == 1) return x.minus_scaled_sum;
+  return x.scale * static_cast<float>(MinusSum<Panel, half>(x));
+}
+
 // total += the integers of a group, or of its half `half`, times the scales of the weights and of
 // x. `scales` are those of its super-block, in which it is group `group`.
 template <class Panel, int half, int rows, int panels, int vectors>
@@ -356,9 +405,8 @@ HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slic
 #pragma GCC unroll 6
     for (int r = 0; r < rows; ++r) {
       const RowGroup& x_group = x[r * row_groups];
-      const std::int32_t minus_sum = MinusSum<Panel, half>(x_group);
-      const bool has_offset = Panel::offset != 0 && !kDropsOffset<Panel>;
-      const Int correction = hn::Set(Ints(), has_offset ? Panel::offset * minus_sum : 0);
+      constexpr int offset = kDropsOffset<Panel> ? 0 : Panel::offset;
+      const Int correction = hn::Set(Ints(), offset * MinusSum<Panel, half>(x_group));
       const Float x_scale = hn::Set(d, x_group.scale);
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
@@ -366,7 +414,7 @@ HWY_INLINE void AddScaled(const RowGroup* x, std::int64_t row_groups, const Slic
         total[p][r][v] = hn::MulAdd(dot, hn::Mul(weight_scales[v], x_scale), total[p][r][v]);
       }
       if constexpr (kHasMinima<Scales>) {
-        const Float minus = hn::Set(d, x_group.scale * static_cast<float>(minus_sum));
+        const Float minus = hn::Set(d, MinusScaledSum<Panel, half>(x_group));
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) {
           total[p][r][v] = hn::MulAdd(minima[v], minus, total[p][r][v]);

@@ -34,7 +34,8 @@ HWY_INLINE void QuantiseGroup(const float* x, RowGroup& to) {
   }
   const float largest = std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, largest_bits)));
   if (largest == 0.0F || !std::isfinite(largest)) {
-    to = {.scale = largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN()};
+    const float scale = largest == 0.0F ? 0.0F : std::numeric_limits<float>::quiet_NaN();
+    to = {.scale = scale, .minus_scaled_sum = scale};
     return;
   }
   to.scale = std::max(largest / 127.0F, smallest_scale);
@@ -51,6 +52,7 @@ HWY_INLINE void QuantiseGroup(const float* x, RowGroup& to) {
   }
   to.minus_sum = -hn::GetLane(hn::SumOfLanes(di, sum));
   to.minus_first_sum = -hn::GetLane(hn::SumOfLanes(di, first_sum));
+  to.minus_scaled_sum = to.scale * static_cast<float>(to.minus_sum);
 }
 
 // Whether this instruction set multiplies rows by these weights faster than f32: x86-64 was
@@ -58,7 +60,7 @@ HWY_INLINE void QuantiseGroup(const float* x, RowGroup& to) {
 bool HasFastBytes(WeightFormat format) {
   if (HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86) return true;
   return HWY_TARGET == HWY_AVX2 &&
-         with_integer_panel(format, []<class Panel>(Panel) { return kSumsInPairs<Panel>; });
+         with_integer_panel(format, []<class Panel>(Panel) { return Panel::bits < 8; });
 }
 
 void QuantiseRows(const float* x, std::int64_t rows, const PanelShape& shape, float* prepared) {
