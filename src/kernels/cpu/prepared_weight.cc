@@ -101,8 +101,9 @@ void fetch_part_while_waiting(const PreparedWeight& weight, std::int64_t thread,
   const std::int64_t first = weight.panels() * thread / threads;
   const std::int64_t end = weight.panels() * (thread + 1) / threads;
   if (first == end) return;
-  const std::int64_t bytes =
-      std::min((end - first) * weight.part_of(first).panel_bytes, most_bytes);
+  const PreparedWeight::Part& part = weight.part_of(first);
+  const std::int64_t panels = std::min(end, part.first_panel + part.panels) - first;
+  const std::int64_t bytes = std::min(panels * part.panel_bytes, most_bytes);
   fetch_while_waiting({weight.panel(first), static_cast<std::size_t>(bytes)});
 }
 
