@@ -75,7 +75,7 @@ class HeadPick {
     if (named) return void this.#show(named.layer, named.head, '');
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      this.#answer.failure = null;
+      this.#answer.forgetFailure();
       const told = current.keep(`edge ${asked} ${position}`, (trace) => api.edgeToShow(trace, position, asked, abort.signal));
       void this.#answer.from(told.then((reply) => {
         if (!abort.signal.aborted && reply.edge) this.#show(reply.edge.layer, reply.edge.head, byEffect);

@@ -1,32 +1,61 @@
-import { messageOf } from './state.svelte';
+import { messageOf } from './messages';
 
-/** An asynchronous value; the last one stays while the next is loading. */
+/** An asynchronous value. It belongs to the subject that it was asked for: another one never shows a reply that comes late. */
 export class Loaded<T> {
-  value: T | undefined = $state.raw(undefined);
+  #held: { of: unknown; value: T } | undefined = $state.raw(undefined);
+  #failed: { of: unknown; message: string } | null = $state.raw(null);
   loading = $state(false);
-  failure: string | null = $state(null);
   #turn = 0;
+
+  /** `subject` names what is shown now, by a string or a number; without it, the last value stays while the next is loading. */
+  constructor(private readonly subject: () => unknown = () => undefined) {}
+
+  /** What has come for the present subject. */
+  get value(): T | undefined {
+    return this.#held && this.#held.of === this.subject() ? this.#held.value : undefined;
+  }
+
+  /** What came last, perhaps for a former subject (`isFormer`): for pictures that keep their room, marked as such. */
+  get last(): T | undefined {
+    return this.#held?.value;
+  }
+
+  get isFormer(): boolean {
+    return this.#held !== undefined && this.#held.of !== this.subject();
+  }
+
+  get failure(): string | null {
+    return this.#failed && this.#failed.of === this.subject() ? this.#failed.message : null;
+  }
 
   /** Takes the promise's value unless a later one was requested meanwhile. */
   async from(promise: Promise<T>): Promise<void> {
     const turn = ++this.#turn;
+    const of = this.subject();
     this.loading = true;
     try {
       const value = await promise;
       if (turn !== this.#turn) return;
-      this.value = value;
-      this.failure = null;
+      this.#held = { of, value };
+      this.#failed = null;
     } catch (error) {
-      if (turn === this.#turn && (error as Error)?.name !== 'AbortError') this.failure = messageOf(error);
+      if (turn === this.#turn && (error as Error)?.name !== 'AbortError') this.#failed = { of, message: messageOf(error) };
     } finally {
       if (turn === this.#turn) this.loading = false;
     }
   }
+
+  forgetFailure(): void {
+    this.#failed = null;
+  }
 }
 
-/** Loads again when a dependency of `ask` changes; call during component initialisation. `null`: nothing to load yet. */
-export function loaded<T>(ask: () => Promise<T> | null): Loaded<T> {
-  const holder = new Loaded<T>();
+/**
+ * Loads again when the subject or a dependency of `ask` changes; call during component initialisation. `null`: nothing to
+ * load yet. Name the subject wherever the page says what the value is of: `current.about(…)` for those of the trace.
+ */
+export function loaded<T>(ask: () => Promise<T> | null, subject?: () => unknown): Loaded<T> {
+  const holder = new Loaded<T>(subject);
   $effect(() => {
     const promise = ask();
     if (promise) void holder.from(promise);

@@ -4,11 +4,13 @@ import { flushSync, tick } from 'svelte';
 import { api, ApiError } from './api';
 import { gpt2 } from './architecture';
 import { byEffect, formatLink, opened, parseLink, type View } from './link';
+import { messageOf } from './messages';
 import { recall, remember } from './remembered';
-import { capitalised } from './statistics';
 import { defaultsOf, differing, unmodifiedOf } from './sampling';
 import type { ServedTranslator } from './pair_types';
 import type { Architecture, Example, ModelCard, NumberArray, Sampling, SamplingOption, TraceMeta } from './types';
+
+export { messageOf };
 
 /** For a model without examples. */
 const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox waited in the forest, and the hare saw the fox' };
@@ -219,6 +221,11 @@ class Current {
     return page.view.position < 0 ? last : Math.min(page.view.position, last);
   }
 
+  /** The subject of what is loaded about this trace: its name, and that of the part of it. */
+  about(...parts: unknown[]): string {
+    return [this.meta?.id, ...parts].join(' ');
+  }
+
   /** Caches an answer about this trace; an evicted trace is made again. */
   keep<T>(name: string, ask: (id: string) => Promise<T>): Promise<T> {
     if (!this.meta) return Promise.reject(new Error('no trace yet'));
@@ -253,11 +260,6 @@ class Current {
   async vector(point: string, position: number): Promise<Float32Array> {
     return (await this.keep(`array ${point} ${position}`, (id) => api.array(id, point, { positions: String(position) }))).data;
   }
-}
-
-/** A sentence; the server's messages begin small. */
-export function messageOf(error: unknown): string {
-  return capitalised(error instanceof Error ? error.message : String(error));
 }
 
 export const page = new Page();

@@ -15,11 +15,11 @@ export class Predicted {
   readonly #next = loaded(() => {
     const position = current.position;
     return current.meta && current.keep(`whole next ${position}`, (id) => api.next(id, { position, limit: this.pictured.listed }));
-  });
+  }, () => current.about(current.position));
   readonly #lens = loaded(() => {
     const position = current.position;
     return current.meta && current.keep(`whole lens ${position}`, (id) => api.lens(id, 3, String(position)));
-  });
+  }, () => current.about(current.position));
   readonly candidates: Guess[] = $derived.by(() => (this.pictured.preset ? [] : (this.#next.value?.candidates ?? []).map(({ id, token, probability }) => ({ token: { id, text: token }, probability }))));
   readonly way: Station[] = $derived.by(() => stations(this.pictured.shape.layers, isParallel(this.pictured.architecture)));
   /** The best guess after each block. */
