@@ -84,6 +84,31 @@ TEST_F(ExplorerRuns, SameNamesAreToldApart) {
   EXPECT_THAT(runs.names(), ::testing::ElementsAre("small", "small-2"));
 }
 
+// As runs of another process: of a page, the one that trains.
+TEST_F(ExplorerRuns, ThatBeginLaterAreFoundAmongLiveRuns) {
+  const std::filesystem::path live = directory_ / "live";
+  TestExplorer explorer(
+      LoadedModel{
+          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
+      {.live_runs = live});
+  EXPECT_TRUE(explorer.get("/api/runs")["runs"].empty());
+  const auto trace = [&](const char* run) {
+    return explorer.post("/api/traces",
+                         {{"text", "the fox"}, {"model", {{"run", run}, {"step", 3}}}});
+  };
+  std::filesystem::create_directories(live);
+  std::filesystem::copy(directory_ / "small", live / "first",
+                        std::filesystem::copy_options::recursive);
+  EXPECT_EQ(trace("first")["model"]["step"], 3);  // by its name alone
+  std::filesystem::copy(directory_ / "small", live / "second",
+                        std::filesystem::copy_options::recursive);
+  const Json runs = explorer.get("/api/runs")["runs"];
+  ASSERT_EQ(runs.size(), 2);
+  EXPECT_EQ(runs[1]["name"], "second");
+  EXPECT_EQ(runs[1]["origin"], "live");
+  EXPECT_EQ(trace("second")["model"]["step"], 3);
+}
+
 // A process that trains holds the directory locked; one that was killed does not.
 TEST_F(ExplorerRuns, IsLiveWhileItIsTrained) {
   const std::filesystem::path run = directory_ / "small";

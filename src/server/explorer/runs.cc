@@ -59,7 +59,9 @@ Runs::Runs(const std::vector<fs::path>& directories) {
   for (const fs::path& directory : directories) add(directory, RunOrigin::given);
 }
 
-std::string Runs::add(const fs::path& given, RunOrigin origin) {
+std::string Runs::add(const fs::path& given, RunOrigin origin) { return insert(given, origin); }
+
+std::string Runs::insert(const fs::path& given, RunOrigin origin) const {
   require(RunDirectory(given).holds_a_run(), ErrorCode::not_found,
           "there is no training run in '{}': it has no run.json", given.string());
   const fs::path directory = fs::canonical(given);
@@ -75,9 +77,15 @@ std::string Runs::add(const fs::path& given, RunOrigin origin) {
 }
 
 void Runs::add_live_runs(const fs::path& directory) {
+  live_runs_ = directory;
+  look_for_live_runs();
+}
+
+void Runs::look_for_live_runs() const {
+  if (live_runs_.empty()) return;
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+  for (fs::directory_iterator entry(live_runs_, error), end; !error && entry != end;
        entry.increment(error)) {
     if (RunDirectory(entry->path()).holds_a_run()) found.push_back(entry->path());
   }
@@ -89,7 +97,7 @@ void Runs::add_live_runs(const fs::path& directory) {
   });
   for (const fs::path& run : found) {
     try {
-      add(run, RunOrigin::live);
+      insert(run, RunOrigin::live);
     } catch (const std::exception&) {
       continue;  // it went, or cannot be read: the others are shown
     }
@@ -108,8 +116,13 @@ std::vector<std::string> Runs::names() const {
 }
 
 Runs::Run Runs::find(const std::string& name) const {
-  const std::vector<Run> runs = all();
-  const auto found = std::ranges::find(runs, name, &Run::name);
+  std::vector<Run> runs = all();
+  auto found = std::ranges::find(runs, name, &Run::name);
+  if (found == runs.end()) {
+    look_for_live_runs();
+    runs = all();
+    found = std::ranges::find(runs, name, &Run::name);
+  }
   if (found != runs.end()) return *found;
   std::string known;
   for (const Run& run : runs) known += (known.empty() ? "" : ", ") + run.name;
@@ -194,6 +207,7 @@ OrderedJson Runs::describe_or_say_why(const Run& run) const {
 }
 
 OrderedJson Runs::describe() const {
+  look_for_live_runs();
   OrderedJson list = OrderedJson::array();
   for (const Run& run : all()) list.push_back(describe_or_say_why(run));
   return {{"runs", std::move(list)}};

@@ -30,7 +30,8 @@ class Runs {
   std::string add(const std::filesystem::path& directory, RunOrigin origin);
 
   // Adds the runs in a directory of live runs, in the order of their names: those that can be read,
-  // none where it is absent.
+  // none where it is absent. Runs that begin there later, as of another process, are found when
+  // they are asked for.
   void add_live_runs(const std::filesystem::path& directory);
 
   std::vector<std::string> names() const;
@@ -54,6 +55,8 @@ class Runs {
     std::filesystem::path directory;
     RunOrigin origin = RunOrigin::given;
   };
+  std::string insert(const std::filesystem::path& directory, RunOrigin origin) const;
+  void look_for_live_runs() const;
   Run find(const std::string& name) const;
   std::vector<Run> all() const;
   std::vector<std::int64_t> checkpoints(const Run& run) const;
@@ -61,7 +64,8 @@ class Runs {
   OrderedJson describe_or_say_why(const Run& run) const;
 
   mutable std::mutex mutex_;
-  std::vector<Run> runs_;
+  mutable std::vector<Run> runs_;    // grows as live runs are found
+  std::filesystem::path live_runs_;  // empty: none; set before requests are answered
 };
 
 }  // namespace heed::server

@@ -2,6 +2,7 @@
 // first; a model of the reader's own has an engine, and the memory, for itself.
 
 import { Engine, errorResponse, type Port } from './engine';
+import { Helper, type Started } from './helper';
 import type { ModelFile, ModelSpec } from './protocol';
 import { carriedFiles, firstModel, recordedRun, type Release } from './release';
 
@@ -30,7 +31,11 @@ export class Chooser {
   /** What #opened is to be opened from again after the engine was lost. */
   #model: ModelSpec | null = null;
 
-  constructor(private readonly options: ChooserOptions) {}
+  readonly #helper: Helper;
+
+  constructor(private readonly options: ChooserOptions) {
+    this.#helper = new Helper({ start: (model, lost) => this.#engineOf(model, lost), tell: options.tell });
+  }
 
   #carried(name: string): ModelSpec | null {
     const { release, base } = this.options;
@@ -60,36 +65,50 @@ export class Chooser {
   }
 
   async fetch(path: string, options?: RequestInit): Promise<Response> {
+    const model = this.#asked(path);
+    if (this.#helper.takes(path, options?.method ?? 'GET', model)) return this.#helper.fetch(path, options, model ?? this.#carried(firstModel)!);
     if (this.#engine?.lost !== null) void this.#start(this.#model ?? this.#carried(firstModel)!).catch(() => undefined);
     const engine = this.#engine!;
     try {
       await this.#ready;
-      if (isAboutRuns(path, options?.body)) await this.#runs;
+      const checkpoint = checkpointOf(path, options?.body);
+      if (checkpoint || path.startsWith('/api/runs')) await this.#runs;
+      if (checkpoint && checkpoint.run !== recordedRun) await this.#helper.handOver(checkpoint.run, checkpoint.step, engine);
     } catch (error) {
       return errorResponse(engine.lost === null ? 500 : 503, (error as Error).message);
     }
     return engine.fetch(path, options);
   }
 
-  /** A new worker: memory that an engine took once is given back with its worker alone. */
+  /** The model that a request names, or the one that is open; null: a large one, of which a second engine has no room. */
+  #asked(path: string): ModelSpec | null {
+    const named = new URLSearchParams(path.split('?')[1]).get('model');
+    const model = named === null ? this.#model : this.#carried(named);
+    return model?.dtype === undefined ? model : null;
+  }
+
+  /** A new worker with the model open: memory that an engine took once is given back with its worker alone. */
+  #engineOf(model: ModelSpec, lost: (message: string) => void, progress?: ChooserOptions['progress']): Started {
+    const { release, base, makePort } = this.options;
+    const engine = new Engine(makePort, new URL(release.engine, base).href, { progress, lost });
+    // The engine shows the run whose description is there when it opens a model; the checkpoints come after the model.
+    const run = release.models[recordedRun] ? carriedFiles(release, recordedRun, base) : [];
+    const ready = engine.open(model, [{ name: recordedRun, files: run.filter(({ path }) => path === 'run.json') }]);
+    const runs = ready.then(() => engine.add({ name: recordedRun, files: run }));
+    runs.catch(() => undefined);
+    return { engine, ready, runs };
+  }
+
   #start(model: ModelSpec): Promise<void> {
-    const { release, base, makePort, tell, progress } = this.options;
     const former = this.#engine;
-    const engine = new Engine(makePort, new URL(release.engine, base).href, {
-      progress,
-      lost: (message) => {
-        if (engine === this.#engine) tell(`The engine stopped (${message}). It starts again with the next request.`);
-      },
-    });
+    const { engine, ready, runs } = this.#engineOf(model, (message) => {
+      if (engine === this.#engine) this.options.tell(`The engine stopped (${message}). It starts again with the next request.`);
+    }, this.options.progress);
     this.#engine = engine;
     former?.close();
     this.#opened = model.name;
     this.#model = model;
-    // The engine shows the run whose description is there when it opens a model; the checkpoints come after the model.
-    const run = release.models[recordedRun] ? carriedFiles(release, recordedRun, base) : [];
-    const ready = engine.open(model, [{ name: recordedRun, files: run.filter(({ path }) => path === 'run.json') }]);
-    this.#runs = ready.then(() => engine.add({ name: recordedRun, files: run }));
-    this.#runs.catch(() => undefined);
+    this.#runs = runs;
     // An engine without a model answers nothing; the next choice starts another one.
     this.#ready = ready.catch((error) => {
       if (engine === this.#engine) this.#opened = '';
@@ -100,9 +119,11 @@ export class Chooser {
   }
 }
 
-/** Runs, their checkpoints, and texts that one of these reads. */
-function isAboutRuns(path: string, body: unknown): boolean {
-  return path.startsWith('/api/runs') || (path === '/api/traces' && typeof body === 'string' && typeof JSON.parse(body).model === 'object');
+/** The checkpoint of a run that is to read a text. */
+function checkpointOf(path: string, body: unknown): { run: string; step: number } | null {
+  if (path !== '/api/traces' || typeof body !== 'string') return null;
+  const { model } = JSON.parse(body);
+  return typeof model === 'object' ? model : null;
 }
 
 /** As a page holds weights: int8 where they are large. */

@@ -1,6 +1,6 @@
 // The engine in a worker, as `fetch` is to a server: requests become messages, and the messages that answer a Response.
 
-import type { FromWorker, ModelSpec, ToWorker } from './protocol';
+import type { FileBytes, FromWorker, ModelSpec, ToWorker } from './protocol';
 
 /** What is used of a Worker. */
 export interface Port {
@@ -34,7 +34,7 @@ export class Engine {
   #port: Port;
   #next = 1;
   #pending = new Map<number, Pending>();
-  #calls = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
+  #calls = new Map<number, { resolve: (files: FileBytes[]) => void; reject: (error: Error) => void }>();
 
   constructor(
     make: () => Port,
@@ -48,13 +48,23 @@ export class Engine {
   }
 
   /** Makes a model known to the engine, which opens it once a request names it. */
-  add(model: ModelSpec): Promise<void> {
-    return this.#call({ kind: 'add', call: this.#next++, model });
+  async add(model: ModelSpec): Promise<void> {
+    await this.#call({ kind: 'add', call: this.#next++, model });
   }
 
   /** Opens a model: requests that name none are about it. Rejects with the engine's message. */
-  open(model: ModelSpec, besides: ModelSpec[] = []): Promise<void> {
-    return this.#call({ kind: 'open', call: this.#next++, model, besides });
+  async open(model: ModelSpec, besides: ModelSpec[] = []): Promise<void> {
+    await this.#call({ kind: 'open', call: this.#next++, model, besides });
+  }
+
+  /** Files that it has written. */
+  read(paths: string[]): Promise<FileBytes[]> {
+    return this.#call({ kind: 'read', call: this.#next++, paths });
+  }
+
+  /** Gives it files that another engine has written. */
+  async put(files: FileBytes[]): Promise<void> {
+    await this.#call({ kind: 'put', call: this.#next++, files }, files.map(({ bytes }) => bytes.buffer as ArrayBuffer));
   }
 
   /** Ends it; what is pending fails. */
@@ -82,11 +92,11 @@ export class Engine {
     });
   }
 
-  #call(message: Extract<ToWorker, { call: number }>): Promise<void> {
+  #call(message: Extract<ToWorker, { call: number }>, transfer?: Transferable[]): Promise<FileBytes[]> {
     if (this.lost !== null) return Promise.reject(new Error(this.lost));
     return new Promise((resolve, reject) => {
       this.#calls.set(message.call, { resolve, reject });
-      this.#port.postMessage(message);
+      this.#port.postMessage(message, transfer);
     });
   }
 
@@ -106,7 +116,7 @@ export class Engine {
       case 'done': {
         const call = this.#calls.get(message.call);
         this.#calls.delete(message.call);
-        if (message.error === null) call?.resolve();
+        if (message.error === null) call?.resolve(message.files ?? []);
         else call?.reject(new Error(message.error));
         return;
       }

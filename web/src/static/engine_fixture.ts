@@ -9,6 +9,8 @@ export interface FakeEngine {
   written: Map<string, number>;
   mounted: Map<string, string[]>;
   requests: string[];
+  /** Of each worker: what it was asked, and the files that a training of it has written. */
+  workers: { requests: string[]; files: Map<string, Uint8Array> }[];
   stopped: number[];
   /** Streams that go on. */
   streams: Map<number, number>;
@@ -18,9 +20,12 @@ export interface FakeEngine {
 export const pieces = 3;
 
 export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
+  const own: FakeEngine['workers'][number] = { requests: [], files: new Map() };
+  fake.workers.push(own);
+  const isFolder = (path: string) => [...own.files.keys()].some((file) => file.startsWith(`${path}/`));
   const text = (value: string) => new TextEncoder().encode(value);
   /** The engine's memory, which every reply is written into. */
-  const memory = new Uint8Array(64);
+  const memory = new Uint8Array(256);
   const chunk = (id: number, value: string) => {
     const bytes = text(value);
     memory.set(bytes);
@@ -35,6 +40,9 @@ export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
     },
     heedRequest: (id, method, target, headers, body) => {
       fake.requests.push(`${method} ${target}`);
+      own.requests.push(`${method} ${target}`);
+      // A training keeps its first checkpoint at once.
+      if (method === 'POST' && target === '/api/training') for (const name of ['run.json', 'checkpoints/00000250/config.json', 'checkpoints/00000500/config.json']) own.files.set(`/runs/live-1/${name}`, text(name));
       if (target === '/stream') {
         head(id, 200, 'text/event-stream');
         fake.streams.set(id, 0);
@@ -45,7 +53,7 @@ export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
       } else if (target === '/nothing') {
         head(id, 204, 'text/plain');
         answers.heedEnd(id, '');
-      } else if (target === '/trap') {
+      } else if (target.endsWith('/trap')) {
         throw new WebAssembly.RuntimeError('memory access out of bounds');
       } else {
         head(id, 404, 'application/json');
@@ -69,7 +77,15 @@ export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
     },
     FS: {
       mkdirTree: () => undefined,
-      writeFile: (path, data) => void fake.written.set(path, data.length),
+      writeFile: (path, data) => {
+        fake.written.set(path, data.length);
+        own.files.set(path, data);
+      },
+      readFile: (path) => own.files.get(path)!.slice(),
+      readdir: (path) => ['.', '..', ...new Set([...own.files.keys()].filter((file) => file.startsWith(`${path}/`)).map((file) => file.slice(path.length + 1).split('/')[0]))],
+      analyzePath: (path) => ({ exists: own.files.has(path) || isFolder(path) }),
+      isDir: (mode) => mode === 1,
+      stat: (path) => ({ mode: isFolder(path) ? 1 : 0 }),
       mount: (type, { blobs }, path) => {
         if ((type as { node_ops: object }).node_ops && 'readlink' in (type as { node_ops: object }).node_ops) throw new Error('EPERM');
         fake.mounted.set(path, blobs.map(({ name }) => name));
@@ -82,7 +98,7 @@ export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
 
 /** A worker that runs in the test: messages go both ways as tasks of their own. */
 export function fakeWorker(files: Record<string, string> = {}): { fake: FakeEngine; makePort: () => Port; ports: { terminated: boolean }[] } {
-  const fake: FakeEngine = { opened: [], written: new Map(), mounted: new Map(), requests: [], stopped: [], streams: new Map() };
+  const fake: FakeEngine = { opened: [], written: new Map(), mounted: new Map(), requests: [], workers: [], stopped: [], streams: new Map() };
   const ports: { terminated: boolean }[] = [];
   const makePort = () => {
     const port: Port & { terminated: boolean } = {

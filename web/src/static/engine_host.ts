@@ -1,11 +1,16 @@
 // Runs in the worker: gives the engine its files and requests, one after the other, and sends on what it answers.
 
-import type { FromWorker, ModelFile, ModelSpec, ToWorker } from './protocol';
+import type { FileBytes, FromWorker, ModelFile, ModelSpec, ToWorker } from './protocol';
 
 /** What is used of Emscripten's file systems. */
 interface FileSystem {
   mkdirTree(path: string): void;
   writeFile(path: string, data: Uint8Array): void;
+  readFile(path: string): Uint8Array;
+  readdir(path: string): string[];
+  analyzePath(path: string): { exists: boolean };
+  isDir(mode: number): boolean;
+  stat(path: string): { mode: number };
   mount(type: unknown, options: { blobs: { name: string; data: Blob }[] }, path: string): void;
   unmount(path: string): void;
 }
@@ -63,7 +68,8 @@ async function bytesOf(response: Response, come: (bytes: number) => void): Promi
 
 type Files = { place: string; bytes: Uint8Array }[];
 type Request = Extract<ToWorker, { kind: 'request' }>;
-type Task = Extract<ToWorker, { kind: 'start' }> | Request | (Extract<ToWorker, { kind: 'add' | 'open' }> & { fetched: Files });
+type Exchange = Extract<ToWorker, { kind: 'read' | 'put' }>;
+type Task = Extract<ToWorker, { kind: 'start' }> | Request | Exchange | (Extract<ToWorker, { kind: 'add' | 'open' }> & { fetched: Files });
 
 export class EngineHost {
   #module: HeedModule | null = null;
@@ -126,6 +132,8 @@ export class EngineHost {
       this.#isBusy = false;
     } else if (task.kind === 'request') {
       this.#guard(() => this.#module!.heedRequest(task.id, task.method, task.target, task.headers, task.body));
+    } else if (task.kind === 'read' || task.kind === 'put') {
+      this.#guard(() => this.#exchange(task));
     } else {
       this.#guard(() => this.#add(task));
     }
@@ -149,7 +157,7 @@ export class EngineHost {
     }
   }
 
-  #add({ kind, call, model, fetched }: Exclude<Task, { kind: 'start' } | Request>): void {
+  #add({ kind, call, model, fetched }: Extract<Task, { kind: 'add' | 'open' }>): void {
     const { name, files, dtype } = model;
     let failure: string | null = null;
     try {
@@ -162,6 +170,26 @@ export class EngineHost {
       failure = messageOf(error);
     }
     this.around.post({ kind: 'done', call, error: failure });
+  }
+
+  /** Files between two engines. */
+  #exchange(task: Exchange): void {
+    const { FS } = this.#module!;
+    const all = (path: string): FileBytes[] => {
+      if (!FS.analyzePath(path).exists) return [];
+      if (!FS.isDir(FS.stat(path).mode)) return [{ path, bytes: FS.readFile(path) }];
+      return FS.readdir(path).filter((name) => name !== '.' && name !== '..').flatMap((name) => all(`${path}/${name}`));
+    };
+    if (task.kind === 'read') {
+      const files = task.paths.flatMap(all);
+      this.around.post({ kind: 'done', call: task.call, error: null, files }, files.map(({ bytes }) => bytes.buffer as ArrayBuffer));
+      return;
+    }
+    for (const { path, bytes } of task.files) {
+      FS.mkdirTree(path.slice(0, path.lastIndexOf('/')));
+      FS.writeFile(path, bytes);
+    }
+    this.around.post({ kind: 'done', call: task.call, error: null });
   }
 
   /** What was fetched is copied into the engine's file system; files of the reader are mounted, and read in slices. */

@@ -9,6 +9,12 @@ export interface ModelFile {
   file?: Blob;
 }
 
+/** A file of the engine's own file system. */
+export interface FileBytes {
+  path: string;
+  bytes: Uint8Array;
+}
+
 export interface ModelSpec {
   name: string;
   files: ModelFile[];
@@ -23,12 +29,16 @@ export type ToWorker =
   | { kind: 'add'; call: number; model: ModelSpec }
   /** Opens a model once its files, and those of others that belong to it, are there. */
   | { kind: 'open'; call: number; model: ModelSpec; besides: ModelSpec[] }
+  /** Gives the files of these paths, folders with all that is in them; what is not there is left out. */
+  | { kind: 'read'; call: number; paths: string[] }
+  /** Writes files of another engine. */
+  | { kind: 'put'; call: number; files: FileBytes[] }
   | { kind: 'request'; id: number; method: string; target: string; headers: Record<string, string>; body: Uint8Array }
   | { kind: 'stop'; id: number };
 
 export type FromWorker =
-  /** The answer to a call; `error`: why not. */
-  | { kind: 'done'; call: number; error: string | null }
+  /** The answer to a call; `error`: why not. `files`: what was read. */
+  | { kind: 'done'; call: number; error: string | null; files?: FileBytes[] }
   /** Bytes of a model that have come. */
   | { kind: 'progress'; name: string; done: number; total: number }
   | { kind: 'head'; id: number; status: number; headers: [string, string][] }
