@@ -12,7 +12,7 @@ sanitized_tests ?= $(quick_tests) train microscope engine microworld server cli
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test static-page static-page-test build bench nightly \
+.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test static-page static-page-test static-page-check build bench nightly \
   fuzz sanitize sanitize-quick \
   sanitize-threads format format-check lint layers package install-deps install-test-deps install-check-deps \
   install-page-deps install-aarch64-deps
@@ -54,9 +54,8 @@ page: install-page-deps
 	cd web && npm ci && npm run build
 
 # The page as files for any web server, with the engine as WebAssembly: build/static-page (docs/static-page.md).
-static-page: install-page-deps
-	scripts/install-deps.sh --wasm
-	cmake --preset wasm
+static-page: install-page-deps install-wasm-deps
+	cmake --preset wasm $(cmake_flags)
 	cmake --build --preset wasm -j $(jobs)
 	cd web && npm ci && npm run build:static && node tools/static_page.mjs --engine ../build/wasm/bin
 
@@ -65,6 +64,13 @@ static-page-test: install-test-deps static-page
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e -- --static ../build/static-page
+
+# The same page with a few of these tests, where the rest has been built before: some minutes.
+static-page-check: install-test-deps static-page
+	cd web && npx vitest run src/static src/lib/load.test.ts
+	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
+	cmake --build --preset release --target heed -j $(jobs)
+	cd web && npm run e2e -- --static ../build/static-page e2e/static.test.mjs e2e/static_training.test.mjs e2e/static_app.test.mjs e2e/follow.test.mjs
 
 # Tests of the page alone, then end-to-end tests in a browser.
 page-test: install-test-deps install-page-deps
@@ -77,7 +83,7 @@ page-test: install-test-deps install-page-deps
 test-wasm: install-wasm-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
-	cmake --preset wasm
+	cmake --preset wasm $(cmake_flags)
 	cmake --build --preset wasm -j $(jobs)
 	tests/wasm/unicode.sh
 	tests/wasm/run.sh build/wasm/bin/heed.js build/release/bin/heed

@@ -1,7 +1,7 @@
 // Attention by whole words, the head that is picked by its effect, the gradient of one loss, and words by depth.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
@@ -325,7 +325,7 @@ test('no serious findings or overflow, in any width and theme', async () => {
     await Promise.all([[390, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link, { width, dark });
       await page.getByText('The weights of a word’s tokens are summed').first().waitFor();
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       await page.waitForTimeout(400);
       await openTables(page);
       assert.deepEqual(await seriousFindings(page), [], `${what} at ${width}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -39,7 +39,7 @@ test('each kind of change opens from its link, without serious findings or sidew
     await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link(`&what=${what}&changes=${encodeURIComponent('L2H3;L1H2*1.5;L1H2:7>2;L3N30@4-~;L0!')}`), { width, dark });
       await page.getByTestId('kl').waitFor();
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       assert.deepEqual(page.problems, [], `${what} at ${width}`);
       await openTables(page);
       assert.deepEqual(await seriousFindings(page), [], `${what} at ${width}`);
@@ -280,7 +280,7 @@ test('changes beyond the end of a shorter text are marked and not sent', async (
   await page.getByRole('button', { name: 'Run' }).click();
   await page.getByTestId('changes').getByText('not applied').nth(1).waitFor();
   await page.waitForFunction(() => document.querySelector('[data-testid=kl]'));
-  await page.waitForLoadState('networkidle');
+  await settled(page);
   assert.deepEqual(sent.filter((body) => body.includes('interventions')).map((body) => JSON.parse(body).interventions), [[{ kind: 'ablate', point: 'L2H3' }]]);
   await prompt.fill(text);
   await page.getByRole('button', { name: 'Run' }).click();

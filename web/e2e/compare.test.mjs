@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -20,7 +20,7 @@ test('each view opens from its link, without serious findings or sideways scroll
     await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link(`&view=${view}`), { width, dark });
       await page.getByRole('tab', { selected: true }).waitFor();
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       await page.locator('[role=tabpanel] .card').first().waitFor();
       assert.deepEqual(page.problems, [], `${view} at ${width}`);
       await openTables(page);

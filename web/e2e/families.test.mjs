@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const goldens = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../tests/golden/families');
@@ -138,7 +138,7 @@ for (const family of families) {
         if (chapter === 'block') assert.equal(article.includes('both halves read the same stream'), architecture.residual === 'parallel');
         if (chapter === 'head') assert.equal(article.includes('rotate'), architecture.positions === 'rotary');
         if (chapter === 'mask') assert.equal(article.includes('window'), architecture.windows.some((one) => one > 0));
-        await page.waitForLoadState('networkidle');
+        await settled(page);
         assert.equal(await overflowsSideways(page), false, chapter);
         assert.deepEqual(page.problems, [], chapter);
         await page.context().close();

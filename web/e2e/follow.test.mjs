@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
@@ -243,7 +243,7 @@ test('no serious findings or overflow in both themes and at all widths', async (
     await page.locator('#next').waitFor();
     for (const fold of await page.locator('.fold').all()) await fold.click();
     await answers(page);
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     assert.deepEqual(await seriousFindings(page), [], `${width} ${dark ? 'dark' : 'light'}`);
     assert.equal(await overflowsSideways(page), false, `${width}`);
     assert.deepEqual(page.problems, []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -29,7 +29,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
   await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
     const page = await session.open(link(`&drawn=${first.token.id}&prompt=${ids}&at=0`), { width, dark });
     await page.getByTestId('distribution').waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     await written(page, 1);
     assert.deepEqual(page.problems, []);
     await openTables(page);

@@ -47,6 +47,39 @@ export async function startServer(options = [], model = 'starter') {
   return { address, stop };
 }
 
+/** In the page: counts the requests to the engines in workers that are not answered, as a browser does those to a server. */
+function watchWorkers() {
+  const pending = new Set();
+  let changed = performance.now();
+  const numbers = new WeakMap();
+  let workers = 0;
+  const { postMessage } = Worker.prototype;
+  const change = (name, key) => {
+    pending[name](key);
+    changed = performance.now();
+  };
+  Worker.prototype.postMessage = function (message, ...others) {
+    if (!numbers.has(this)) {
+      const number = ++workers;
+      numbers.set(this, number);
+      this.addEventListener('message', ({ data }) => {
+        if (data.kind === 'end') change('delete', `${number} ${data.id}`);
+        if (data.kind === 'lost') for (const key of [...pending]) if (key.startsWith(`${number} `)) change('delete', key);
+      });
+    }
+    if (message.kind === 'request') change('add', `${numbers.get(this)} ${message.id}`);
+    if (message.kind === 'stop') change('delete', `${numbers.get(this)} ${message.id}`);
+    return postMessage.call(this, message, ...others);
+  };
+  globalThis.areWorkersQuiet = () => pending.size === 0 && performance.now() - changed >= 500;
+}
+
+/** Waits until the page has asked for nothing for half a second, be it of a server or of the engine in a worker. */
+export async function settled(page, options) {
+  await page.waitForLoadState('networkidle', options);
+  if (process.env.HEED_STATIC) await page.waitForFunction(() => globalThis.areWorkersQuiet(), undefined, options);
+}
+
 /** Serves a folder as any web server does. */
 export async function startFiles(folder, port = 0) {
   const child = spawn('python3', ['-u', '-m', 'http.server', String(port), '--bind', '127.0.0.1', '--directory', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -120,6 +153,7 @@ export function useExplorer(serverOptions, model) {
     });
     const page = await context.newPage();
     page.setDefaultTimeout(waitMilliseconds);
+    if (process.env.HEED_STATIC) await page.addInitScript(watchWorkers);
     page.problems = [];
     page.on('pageerror', (error) => page.problems.push(String(error)));
     page.on('console', (message) => {

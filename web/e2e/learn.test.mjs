@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, overflowsSideways, picture, seriousFindings, translatorOf, useExplorer } from './harness.mjs';
+import { exported, overflowsSideways, picture, seriousFindings, settled, translatorOf, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -151,7 +151,7 @@ test('every paragraph that points at the picture lights a part of it', async () 
   for (const chapter of chapters.slice(0, -1)) {
     const page = await session.open(`#/learn?chapter=${chapter}`);
     await page.locator('.live > *').first().waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     const points = page.getByRole('button', { name: 'Show this in the picture' });
     const count = await points.count();
     assert.ok(count > 0, chapter);
@@ -267,7 +267,7 @@ test('the worksheet is two pages on A4 and on Letter, and its answers follow fro
   for (const link of [`#/learn?worksheet=1&text=${encodeURIComponent(text)}&layer=4&head=1`, `#/learn?worksheet=1&text=${encodeURIComponent(long)}`, '#/learn?worksheet=1']) {
     const page = await session.open(link, { dark: link.endsWith('=1') });
     await page.getByTestId('worksheet').waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     for (const format of ['A4', 'Letter']) {
       const pdf = (await page.pdf({ format })).toString('latin1');
       assert.equal((pdf.match(/\/Type\s*\/Page\b(?!s)/g) ?? []).length, 2, `${link} on ${format}`);
@@ -313,13 +313,13 @@ test('no text is wider than its box on a phone, in any chapter', async () => {
   for (const chapter of [...chapters, 'summary']) {
     const page = await session.open(`#/learn?chapter=${chapter}`, { width: 390, height: 844 });
     await page.locator('.live > *').first().waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     // Those that are rendered when they come near the window.
     for (let down = 0; down < 12; ++down) {
       await page.mouse.wheel(0, 800);
       await page.waitForTimeout(60);
     }
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     const wide = await page.evaluate(() => [...document.querySelectorAll('main *')].filter((one) => {
       if (!(one instanceof HTMLElement) || one.closest('.unseen, .katex-mathml') || one.clientWidth === 0) return false;
       const style = getComputedStyle(one);
@@ -336,7 +336,7 @@ test('heads are named in words, and sentences keep their spaces', async () => {
   for (const chapter of [...chapters, 'summary']) {
     const page = await session.open(`#/learn?chapter=${chapter}`);
     await page.locator('.live > *').first().waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     if (chapter !== 'summary' && (chapter !== 'two-texts' || translator)) {
       await page.getByRole('group', { name: 'Answers' }).getByRole('button').first().click();
       await page.getByTestId('because').waitFor();
@@ -377,7 +377,7 @@ test('every chapter’s live view can be exported', async () => {
     const page = await session.open(`#/learn?chapter=${chapter}`);
     const menu = page.locator('.live details.export').first();
     await menu.waitFor();
-    await page.waitForLoadState('networkidle'); // what comes later may stand before it
+    await settled(page); // what comes later may stand before it
     if (chapter === 'heads') assert.equal((await exported(page, menu, 'PNG')).toString('latin1', 1, 4), 'PNG');
     else assert.match((await exported(page, menu, 'SVG')).toString(), /^<svg [^]*<\/svg>$/, chapter);
     assert.ok((await exported(page, menu, 'CSV')).toString().split('\r\n').length > 2, chapter);
@@ -492,7 +492,7 @@ test('no serious findings or overflow in any chapter', async () => {
     await Promise.all([[390, true], [390, false], [1280, true], [1280, false]].map(async ([width, dark]) => {
       const page = await session.open(`#/learn?chapter=${chapter}`, { width, dark });
       await page.locator('.live > *').first().waitFor();
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       assert.deepEqual(await seriousFindings(page), [], `${chapter} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${chapter} at ${width}`);
       assert.deepEqual(page.problems, [], chapter);
@@ -508,12 +508,12 @@ test('the tour is whole with the model that has read ordinary English', async (c
   for (const chapter of [...chapters, 'summary']) {
     const page = await session.open(`#/learn?model=english&chapter=${chapter}`);
     await page.locator('.live > *').first().waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     for (let down = 0; down < 6; ++down) {
       await page.mouse.wheel(0, 800);
       await page.waitForTimeout(60);
     }
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     const text = await page.locator('main').innerText();
     assert.doesNotMatch(text, /\b(undefined|NaN|Infinity|null)\b/, chapter);
     assert.equal(await page.getByRole('alert').count(), 0, chapter);

@@ -1,7 +1,7 @@
 // Context makes meaning: one word in many sentences, neurons that are switched off, a probe by depth.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -91,7 +91,7 @@ test('the view of neurons opens on the largest direct effect, and switches it of
   const moved = Math.max(...effects.controls.map(({ without }) => Math.abs(effects.probability - without)));
   const deciding = effects.neurons.filter(({ without }) => effects.probability - without >= 0.005 && effects.probability - without > moved);
   assert.equal(await view.getByTestId('memory-none').count(), deciding.length === 0 ? 1 : 0);
-  await page.waitForLoadState('networkidle');
+  await settled(page);
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -117,7 +117,7 @@ test('no serious findings or overflow, at both widths, light and dark', async ()
       const page = await session.open(follow(id), { width, dark });
       await page.locator(`#more-${id} :is(.dot, [data-testid=neuron-switch], [data-testid=culprit-verdict])`).first().waitFor({ timeout: 60_000 });
       if (id === 'memory') await page.locator('#more-memory').getByRole('button', { name: /^Switch neuron/ }).click();
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       assert.deepEqual(await seriousFindings(page), [], `${id} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${id} at ${width}`);
       await picture(page, `meaning-${id}-${width}-${dark ? 'dark' : 'light'}`);

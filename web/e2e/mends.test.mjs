@@ -1,7 +1,7 @@
 // What readers stumbled over: captions of a former word, cut rows, hidden parts and missing scales.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const prompt = (page) => page.getByLabel('Prompt', { exact: true });
@@ -204,7 +204,7 @@ test('a number whose computation is shown leaves the page without an error', asy
     await page.evaluate(() => (location.hash = '#/follow?text=The+fox+waited+in+the+forest&layer=2&head=1&open=unmasked'));
     const number = page.locator(numbers).first();
     await number.waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     await number.focus();
     await page.keyboard.press('ArrowRight');
     await page.locator('#number-tip.open').waitFor();
@@ -277,12 +277,12 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
     await page.goto('about:blank');
     await page.goto(`${session.page}/#/${link}`);
     await page.locator('main details.export').first().waitFor({ state: 'attached' });
-    await page.waitForLoadState('networkidle', { timeout: 3000 }).catch(() => {});  // a view of a run goes on listening
+    await settled(page, { timeout: 3000 }).catch(() => {});  // a view of a run goes on listening
     const isFollow = link.startsWith('follow');
     if (isFollow) await page.locator('#next .fold').waitFor();
     await page.evaluate(() => document.querySelectorAll('.part .fold[aria-expanded=false]').forEach((fold) => fold.click()));
     if (isFollow) await page.locator('#next details.export').first().waitFor();
-    await page.waitForLoadState('networkidle', { timeout: 3000 }).catch(() => {});  // a view of a run goes on listening
+    await settled(page, { timeout: 3000 }).catch(() => {});  // a view of a run goes on listening
     const found = await page.evaluate(async () => (await Promise.all([...document.querySelectorAll('main details.export')].map(async (menu) => {
       const button = menu.querySelector('summary').getBoundingClientRect();
       if (button.width === 0) return [];

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { overflowsSideways, useExplorer } from './harness.mjs';
+import { overflowsSideways, settled, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const own = 'I love pizza with extra cheese and';
 const link = (mode, text, more = '') => `#/${mode}?text=${encodeURIComponent(text)}${more}`;
-const settled = (page) => page.waitForLoadState('networkidle');
+const settled = (page) => settled(page);
 
 /** `heed attend --json --word`'s head of a word. */
 function ofTerminal(text, word) {
@@ -133,7 +133,7 @@ test('the name of the entropy is above the ticks of the checkpoints', async () =
 
 test('a model that is not here is said in a sentence, with a way on', async () => {
   const page = await (await session.browser.newContext()).newPage();
-  await page.goto(`${session.address}/#/follow?model=nothere&text=The%20fox`);
+  await page.goto(`${session.page}/#/follow?model=nothere&text=The%20fox`);
   assert.match(await page.getByRole('alert').innerText(), /^There is no model 'nothere' here/);
   await page.getByRole('link', { name: 'Open this text in the model that the server was started with' }).click();
   await page.locator('main h1').first().waitFor();

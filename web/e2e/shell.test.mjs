@@ -4,7 +4,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 
 const built = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../built');
 const session = useExplorer();
@@ -14,7 +14,7 @@ test('every mode opens from its link, without errors, serious findings or sidewa
   for (const mode of modes) {
     await Promise.all([[360, true], [1280, false]].map(async ([width, dark]) => {
       const page = await session.open(`#/${mode}`, { width, dark });
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       assert.deepEqual(page.problems, [], `${mode} at ${width}`);
       assert.deepEqual(await seriousFindings(page), [], `${mode} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${mode} at ${width}`);

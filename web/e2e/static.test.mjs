@@ -1,44 +1,22 @@
 // The page as static files: what it does without a server. Only with HEED_STATIC (tools/run_e2e.mjs --static).
 import assert from 'node:assert/strict';
-import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { overflowsSideways, picture, seriousFindings, startFiles, useExplorer } from './harness.mjs';
+import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { startHub } from './hub.mjs';
+import { assertShows } from './numbers.mjs';
+import { follow, root, sentence, skip, words } from './static_page.mjs';
 
-const where = process.env.HEED_STATIC;
-const skip = where ? false : 'needs the page as static files: HEED_STATIC';
-const folderOnly = skip || (where.startsWith('http:') ? 'needs a folder of static files' : false);
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const starter = path.join(root, 'models/starter');
 const scratch = mkdtempSync(path.join(tmpdir(), 'heed-static-'));
 after(() => rmSync(scratch, { recursive: true }));
 const session = useExplorer();
 
-const sentence = 'Late one evening, a fluffy blue hare';
-const follow = `#/follow?text=${encodeURIComponent(sentence)}`;
 const menu = (page) => page.getByRole('button', { name: /^Model: / });
 const panel = (page) => page.getByRole('group', { name: 'Models' });
-const words = (page) => page.getByRole('region', { name: 'At a glance' }).locator('.tokens > button');
-
-/** Waits until the service worker has every file. */
-async function kept(page) {
-  await page.evaluate(async () => {
-    const { active } = await navigator.serviceWorker.ready;
-    if (active.state !== 'activated') await new Promise((resolve) => active.addEventListener('statechange', resolve));
-  });
-  const models = await page.evaluate(() => JSON.parse(document.querySelector('meta[name="heed-release"]').content).models);
-  const wanted = Object.values(models).flatMap(({ folder, files }) => files.map((file) => folder + file.path));
-  // waitForFunction() takes a promise for an answer.
-  const all = () => page.evaluate(async (paths) => (await Promise.all(paths.map((one) => caches.match(new URL(one, location.href).href)))).every(Boolean), wanted);
-  for (const end = Date.now() + 60_000; !(await all()); ) {
-    assert.ok(Date.now() < end, 'every file is kept within a minute');
-    await page.waitForTimeout(100);
-  }
-}
 
 test('shows what the native program computes, under a strict policy, and sends nothing elsewhere', { skip }, async () => {
   const page = await session.open('', {});
@@ -117,6 +95,8 @@ test('says what is wrong with a file as the program does, and lives on', { skip 
   await menu(page).click();
   await panel(page).getByLabel('Files of a model').setInputFiles(files.slice(2));
   await panel(page).getByRole('alert').filter({ hasText: 'config.json is missing' }).waitFor();
+  await panel(page).getByLabel('Files of a model').setInputFiles([{ name: 'tiny.gguf', mimeType: 'application/octet-stream', buffer: Buffer.from('GGUF') }]);
+  await panel(page).getByRole('alert').filter({ hasText: 'tiny.gguf is a GGUF file' }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -180,100 +160,33 @@ test('has one view for another page, without a header', { skip }, async () => {
   }
 });
 
-test('trains a model in the browser while the page answers: watched, paused, resumed and stopped', { skip: folderOnly }, async () => {
-  const page = await session.open('#/watch-it-learn');
-  const card = page.getByRole('region', { name: 'Training', exact: true });
-  const state = page.getByTestId('training-state');
-  const step = async () => Number(/step ([\d,]+)/.exec(await state.textContent())?.[1].replaceAll(',', ''));
-  await card.getByRole('button', { name: 'Train a model now' }).click();
-  await card.getByText('Settings', { exact: true }).click();
-  for (const [label, number] of Object.entries({ Blocks: 1, Heads: 2, Width: 16, Context: 64, Steps: 20000, 'Batch size': 4, Seed: 5 })) await card.getByLabel(label, { exact: true }).fill(String(number));
-  await card.getByRole('button', { name: 'Start training' }).click();
-  await page.waitForFunction(() => Number(document.querySelector('.plot[data-curve=loss]')?.dataset.steps) >= 1, undefined, { timeout: 60_000 });
-  // The model of the page answers meanwhile.
-  await page.evaluate((link) => (location.hash = link), follow);
-  await words(page).first().waitFor();
-  await page.evaluate(() => (location.hash = '#/watch-it-learn'));
-  await card.getByRole('button', { name: 'Pause' }).click();
-  await state.getByText('Paused at step').waitFor();
-  await page.waitForTimeout(1000); // the state is asked for again and again
-  const paused = await step();
-  await page.waitForTimeout(1500);
-  assert.equal(await step(), paused);
-  await card.getByRole('button', { name: 'Resume' }).click();
-  await page.waitForFunction((before) => Number(/step ([\d,]+)/.exec(document.querySelector('[data-testid=training-state]').textContent)?.[1].replaceAll(',', '')) > before, paused, { timeout: 60_000 });
-  await card.getByRole('button', { name: 'Stop' }).click();
-  await state.getByText(/Stopped/).waitFor({ timeout: 30_000 });
-  assert.deepEqual(page.problems, []);
-  await page.context().close();
-});
-
-test('works without a network after the first visit, in a second tab too, and with the other model', { skip: folderOnly }, async () => {
-  const files = await startFiles(path.resolve(root, where));
-  const context = await session.browser.newContext();
-  const page = await context.newPage();
-  let isUp = true;
-  try {
-    await page.goto(`${files.address}/${follow}`);
-    await words(page).first().waitFor();
-    await kept(page);
-    await files.stop();
-    isUp = false;
-    await page.reload();
-    await words(page).first().waitFor();
-    const second = await context.newPage();
-    await second.goto(`${files.address}/#/compare?model=english&text=The+dog+chased+the+cat`);
-    await second.locator('main h1').first().waitFor();
-    await second.getByText('The dog chased').first().waitFor().catch(() => {});
-    assert.equal(await second.getByRole('alert').count(), 0);
-    await words(page).nth(1).click();
-    await page.getByRole('region', { name: 'At a glance' }).getByText('attends to').waitFor();
-  } finally {
-    await context.close();
-    if (isUp) await files.stop();
-  }
-});
-
-test('changes to another version as a whole: no tab has files of both', { skip: folderOnly }, async () => {
-  const folders = ['1', '2'].map((version) => {
-    const folder = path.join(scratch, `version-${version}`);
-    cpSync(path.resolve(root, where), folder, { recursive: true });
-    const edit = (name, change) => {
-      writeFileSync(path.join(folder, name), change(readFileSync(path.join(folder, name), 'utf8')));
-      utimesSync(path.join(folder, name), 0, 1e9 + 60 * Number(version)); // the server tells versions apart by whole seconds
-    };
-    edit('index.html', (html) => html.replace('</title>', `</title><meta name="test-version" content="${version}">`));
-    edit('service-worker.js', (code) => code.replace(/"version":"[^"]*"/, `"version":"test-${version}"`));
-    return folder;
-  });
-  const versionOf = (page) => page.locator('meta[name="test-version"]').getAttribute('content');
-  let files = await startFiles(folders[0]);
-  const port = new URL(files.address).port;
-  const context = await session.browser.newContext();
-  try {
-    const first = await context.newPage();
-    await first.goto(`${files.address}/${follow}`);
-    await words(first).first().waitFor();
-    await kept(first);
-    await files.stop();
-    files = await startFiles(folders[1], port);
-    // A second tab beside the first: both have the former version, while the newer one is loaded.
-    const second = await context.newPage();
-    await second.goto(`${files.address}/${follow}`);
-    await words(second).first().waitFor();
-    assert.equal(await versionOf(second), '1');
-    await second.getByRole('alert').filter({ hasText: 'A newer version of this page is ready' }).waitFor({ timeout: 60_000 });
-    await words(first).nth(1).click();
-    await first.getByRole('region', { name: 'At a glance' }).getByText('attends to').waitFor();
-    assert.equal(await versionOf(first), '1');
-    await first.close();
-    await second.close();
-    const third = await context.newPage();
-    await third.goto(`${files.address}/${follow}`);
-    await third.waitForFunction(() => document.querySelector('meta[name="test-version"]')?.content === '2', undefined, { timeout: 30_000 });
-    await words(third).first().waitFor();
-  } finally {
-    await context.close();
-    await files.stop();
+test('a link carries the text, the model, the head, the changes and the chapter', { skip }, async () => {
+  const text = 'The dog chased the cat';
+  const page = await session.open(`#/change?model=english&text=${encodeURIComponent(text)}&layer=1&head=2`);
+  await page.getByRole('switch', { name: 'block 1, head 2', exact: true }).click();
+  const shown = page.getByTestId('kl').locator('strong');
+  await shown.waitFor();
+  await settled(page);
+  const kl = await shown.textContent();
+  // What a teacher sends: another browser has nothing of the first one's.
+  const link = page.url().slice(session.page.length + 1);
+  for (const part of ['model=english', 'text=The+dog+chased+the+cat', 'layer=1', 'head=2', 'changes=L1H2']) assert.ok(link.includes(part), `${part} in ${link}`);
+  const other = await session.open(link);
+  await other.getByTestId('kl').locator('strong').waitFor();
+  await settled(other);
+  assert.equal(await other.getByTestId('kl').locator('strong').textContent(), kl);
+  await other.getByRole('button', { name: /^Model: english/ }).waitFor();
+  await other.getByRole('switch', { name: 'block 1, head 2, off' }).waitFor();
+  // The numbers are those of the native program.
+  const post = async (where, body) => (await fetch(session.address + where, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })).json();
+  const base = await post('/api/traces', { text, model: 'english' });
+  const changed = await post('/api/traces', { base: base.id, interventions: [{ kind: 'ablate', point: 'L1H2' }] });
+  assertShows(kl, (await session.get(`/api/traces/${base.id}/compare/${changed.id}?position=-1&top=10`)).kl, 'KL divergence');
+  const chapter = await session.open(`#/learn?chapter=head&model=english&text=${encodeURIComponent(text)}&layer=1&head=2`);
+  await chapter.locator('nav[aria-label=Chapters] [aria-current]').waitFor();
+  assert.match(await chapter.locator('nav[aria-label=Chapters] [aria-current]').getAttribute('href'), /chapter=head/);
+  for (const each of [page, other, chapter]) {
+    assert.deepEqual(each.problems, []);
+    await each.context().close();
   }
 });

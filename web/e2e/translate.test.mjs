@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { exported, openTables, overflowsSideways, picture, seriousFindings, translatorOf, useExplorer } from './harness.mjs';
+import { exported, openTables, overflowsSideways, picture, seriousFindings, settled, translatorOf, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -54,7 +54,7 @@ translating('opens at every width, in both themes, without serious findings or s
     const page = await session.open(link(extras), { width, dark });
     await page.getByTestId('influence-decoder').waitFor();
     await page.getByRole('group', { name: /^Tree of / }).waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     assert.deepEqual(page.problems, [], `at ${width}`);
     await openTables(page);
     assert.deepEqual(await seriousFindings(page), [], `at ${width}`);

@@ -1,7 +1,7 @@
 // The closer views of Follow and Learn: numbers equal to those of the API, keyboard use, no findings.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
@@ -186,7 +186,7 @@ test('the words that a head promotes and suppresses have the attributions of the
     const sizes = shown.map(([, number]) => Math.abs(readNumber(number)));
     assert.deepEqual(sizes, [...sizes].sort((a, b) => b - a), list);
   }
-  await page.waitForLoadState('networkidle');
+  await settled(page);
   assert.equal(await changed(), before, 'the traces made for it are deleted');
   assert.deepEqual(page.problems, []);
   await page.context().close();
@@ -247,7 +247,7 @@ test('no serious findings or overflow in any closer view', async () => {
     await Promise.all([[390, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
       const page = await session.open(link(id), { width, dark });
       await page.locator(`#more-${id} .inside > *`).first().waitFor();
-      await page.waitForLoadState('networkidle');
+      await settled(page);
       assert.deepEqual(await seriousFindings(page), [], `${id} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${id} at ${width}`);
       assert.deepEqual(page.problems, [], id);

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { exported, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { exported, openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -86,7 +86,7 @@ test('the mode opens without serious findings or sideways scrolling', async () =
   await Promise.all([[360, true], [1280, false], [1920, true]].map(async ([width, dark]) => {
     const page = await session.open(link('&step=20&with=10'), { width, dark });
     await page.getByRole('region', { name: 'Heads over steps' }).locator('figure').waitFor();
-    await page.waitForLoadState('networkidle');
+    await settled(page);
     assert.deepEqual(page.problems, []);
     await openTables(page);
     assert.deepEqual(await seriousFindings(page), [], `at ${width}`);

@@ -46,6 +46,8 @@ export function modelFiles(files: File[]): File[] {
   const least = Math.min(...files.map(depth));
   const chosen = files.filter((file) => depth(file) === least && !file.name.startsWith('.') && /\.(json|safetensors|txt|jinja|model|spm)$/.test(file.name));
   const weights = chosen.filter(({ name }) => name.endsWith('.safetensors'));
+  const packed = files.find(({ name }) => /\.gguf$/i.test(name));
+  if (packed && weights.length === 0) throw new Error(`${packed.name} is a GGUF file, which this page does not read. It reads models as Hugging Face has them: config.json, model.safetensors and tokenizer.json.`);
   if (weights.length === 0) throw new Error('There are no weights among these files. A model is a folder with config.json, model.safetensors and tokenizer.json.');
   if (!chosen.some(({ name }) => name === 'config.json')) throw new Error('config.json is missing. Drop all files of the model’s folder together.');
   const size = weights.reduce((total, file) => total + file.size, 0);

@@ -158,6 +158,7 @@ describe('files that a reader gives', () => {
     const folder = [file('config.json', 1, 'gpt'), file('model.safetensors', 9, 'gpt'), file('.gitattributes', 1, 'gpt'), file('x.png', 1, 'gpt'), file('model.safetensors', 9, 'gpt/onnx')];
     expect(modelFiles(folder).map(({ name, webkitRelativePath }) => webkitRelativePath || name)).toEqual(['gpt/config.json', 'gpt/model.safetensors']);
     expect(() => modelFiles([file('a.txt')])).toThrow('no weights among these files');
+    expect(() => modelFiles([file('tiny.Q8_0.gguf')])).toThrow('tiny.Q8_0.gguf is a GGUF file, which this page does not read');
     expect(() => modelFiles([file('model.safetensors')])).toThrow('config.json is missing');
     expect(() => modelFiles([file('config.json'), file('model.safetensors', largestModel + 1)])).toThrow('3.5 GB at most');
   });
