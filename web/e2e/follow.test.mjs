@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
-import { assertShows, readNumber } from './numbers.mjs';
+import { assertSame, assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
 const text = 'The fox waited in the forest, and the hare saw the fox';
@@ -229,7 +229,7 @@ test('a section is exported: CSV, JSON, npy and a link', async () => {
   const lines = (await file('CSV')).toString().trim().split('\r\n');
   assert.equal(lines.length, walk.answers.length + 1);
   const rows = JSON.parse(await file('JSON'));
-  rows.forEach((row, index) => assert.equal(row.share, walk.answers[index].share));
+  rows.forEach((row, index) => assertSame(row.share, walk.answers[index].share, `share ${index}`));
   const npy = await file('npy');
   assert.equal(npy.subarray(1, 6).toString(), 'NUMPY');
   assert.match(npy.subarray(10, 128).toString(), new RegExp(`'shape': \\(${trace.tokens.length}, ${trace.tokens.length}\\)`));

@@ -17,7 +17,8 @@ import { chromium } from 'playwright-core';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const startMilliseconds = 60_000;
-const waitMilliseconds = 15_000;
+/** The static page starts an engine of its own in every window. */
+const waitMilliseconds = process.env.HEED_STATIC ? 45_000 : 15_000;
 
 export async function startServer(options = [], model = 'starter') {
   if (process.env.HEED_ADDRESS) return { address: process.env.HEED_ADDRESS.replace(/\/$/, ''), stop: async () => {} };

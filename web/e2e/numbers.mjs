@@ -19,6 +19,12 @@ export function readNumber(text) {
  */
 const isOtherEngine = Boolean(process.env.HEED_STATIC);
 
+/** Asserts that a number is that of the API: the same, or of the other engine 2e-6 apart, with room for sums of such numbers. */
+export function assertSame(number, expected, what) {
+  const apart = isOtherEngine ? 1e-5 * Math.max(Math.abs(expected), 1e-3) : 0;
+  assert.ok(Math.abs(number - expected) <= apart, `${what}: ${number}, the API ${expected}`);
+}
+
 /** Asserts that the text shows the number, rounded to the digits shown. */
 export function assertShows(text, number, what) {
   if (/^<\s*0\.1\s*%$/.test(text.trim().replace(/\u00a0/g, ' '))) {
