@@ -8,7 +8,6 @@ import { overflowsSideways, settled, useExplorer } from './harness.mjs';
 const session = useExplorer();
 const own = 'I love pizza with extra cheese and';
 const link = (mode, text, more = '') => `#/${mode}?text=${encodeURIComponent(text)}${more}`;
-const settled = (page) => settled(page);
 
 /** `heed attend --json --word`'s head of a word. */
 function ofTerminal(text, word) {
