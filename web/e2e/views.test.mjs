@@ -202,7 +202,7 @@ test('the memory’s key and value are the neuron’s contexts and words of the 
   const words = await view.locator('[data-testid=memory-words] .word').allTextContents();
   assert.deepEqual(words, [...promotes.slice(0, 6), ...suppresses.slice(0, 6)].map(({ token }) => token.text.replace(/ /g, '␣')));
   assertShows(await view.locator('.here .figure').innerText(), activations[position], 'activation');
-  await view.locator('[data-testid=memory-contexts] li').first().waitFor({ timeout: 60_000 });
+  await view.locator('[data-testid=memory-contexts] li').first().waitFor({ timeout: process.env.HEED_STATIC ? 240_000 : 60_000 });
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
