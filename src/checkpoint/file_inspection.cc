@@ -109,17 +109,20 @@ Readable readable(const TensorEntry& entry) {
   Readable found{.tensor = {.name = entry.name,
                             .type = dtype_name(entry.dtype),
                             .shape = entry.shape,
-                            .bytes = static_cast<std::int64_t>(entry.bytes.size()),
+                            .bytes = static_cast<std::int64_t>(entry.size_in_bytes()),
                             .statistics = {}}};
   if (!holds_weights(entry.dtype)) return found;
   found.read = [&entry](std::int64_t begin, std::span<float> out) {
     const std::size_t size = dtype_size(entry.dtype);
     const auto count = static_cast<std::int64_t>(out.size());
-    const TensorEntry part{
-        .name = entry.name,
-        .dtype = entry.dtype,
-        .shape = Shape{count},
-        .bytes = entry.bytes.subspan(static_cast<std::size_t>(begin) * size, out.size() * size)};
+    const std::size_t first = static_cast<std::size_t>(begin) * size;
+    TensorEntry part{.name = entry.name,
+                     .dtype = entry.dtype,
+                     .shape = Shape{count},
+                     .bytes = {},
+                     .file = entry.file,
+                     .begin = entry.begin + first};
+    if (!entry.file) part.bytes = entry.bytes.subspan(first, part.size_in_bytes());
     read_as_f32(part, View<float>(out.data(), Shape{count}));
   };
   return found;

@@ -44,10 +44,10 @@ float narrow(double value) { return static_cast<float>(value); }
 // Calls `use` with the Reader for the entry's dtype.
 template <class Use>
 void with_reader(const TensorEntry& entry, Use&& use) {
-  check(
-      entry.bytes.size() == static_cast<std::size_t>(entry.shape.size()) * dtype_size(entry.dtype),
-      "a tensor entry holds the bytes of its shape");
-  const std::byte* data = entry.bytes.data();
+  const FilePart part = bytes_of(entry);
+  check(part.bytes().size() == entry.size_in_bytes(),
+        "a tensor entry holds the bytes of its shape");
+  const std::byte* data = part.bytes().data();
   switch (entry.dtype) {
     case DType::f32: return use(Reader<float, same>{data});
     case DType::f16: return use(Reader<std::uint16_t, f16_to_f32>{data});
@@ -80,19 +80,28 @@ struct Claim {
   std::uint64_t end = 0;
 };
 
-std::string_view header_text(std::span<const std::byte> bytes, std::string_view source) {
-  require(bytes.size() >= prefix_size, corrupt_data,
+// The header's length, of a file of `size` bytes that begins so.
+std::uint64_t header_length(std::span<const std::byte> beginning, std::uint64_t size,
+                            std::string_view source) {
+  require(size >= prefix_size, corrupt_data,
           "{}: holds {} bytes; a safetensors file starts with the 8-byte length of its header",
-          source, bytes.size());
+          source, size);
   std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), prefix_size);
+  std::memcpy(&length, beginning.data(), prefix_size);
   require(length <= safetensors_largest_header, corrupt_data,
           "{}: the header length is {} bytes; safetensors allows {}", source, length,
           safetensors_largest_header);
-  require(length <= bytes.size() - prefix_size, corrupt_data,
+  require(length <= size - prefix_size, corrupt_data,
           "{}: the header length is {} bytes, but only {} follow", source, length,
-          bytes.size() - prefix_size);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + prefix_size, length);
+          size - prefix_size);
+  return length;
+}
+
+// The header, from the beginning of a file.
+std::string_view header_text(std::span<const std::byte> beginning, std::uint64_t length,
+                             std::string_view source) {
+  const std::string_view text(reinterpret_cast<const char*>(beginning.data()) + prefix_size,
+                              length);
   require(text.starts_with('{'), corrupt_data, "{}: the header does not start with '{{'", source);
   // The JSON parser treats a NUL byte as the end and would ignore the rest.
   require(text.find('\0') == std::string_view::npos, corrupt_data,
@@ -282,6 +291,14 @@ std::string header(std::span<const OutgoingTensor> tensors,
 
 }  // namespace
 
+std::size_t TensorEntry::size_in_bytes() const {
+  return static_cast<std::size_t>(shape.size()) * dtype_size(dtype);
+}
+
+FilePart bytes_of(const TensorEntry& entry) {
+  return entry.file ? entry.file->part(entry.begin, entry.size_in_bytes()) : FilePart(entry.bytes);
+}
+
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   MappedFile file(path);
   SafetensorsFile parsed = parse(file.bytes(), fmt::format("'{}'", path.string()));
@@ -289,9 +306,33 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   return parsed;
 }
 
+SafetensorsFile SafetensorsFile::open_in_parts(const std::filesystem::path& path) {
+  const FileParts parts(path);
+  std::string source = fmt::format("'{}'", path.string());
+  const std::uint64_t size = parts.size();
+  if (!parts.mapped().empty() || size < prefix_size) return open(path);
+  const std::uint64_t length = header_length(parts.part(0, prefix_size).bytes(), size, source);
+  const FilePart header = parts.part(0, static_cast<std::size_t>(prefix_size + length));
+  const std::string_view text = header_text(header.bytes(), length, source);
+  SafetensorsFile file = parse_header(text, size, std::move(source));
+  for (TensorEntry& entry : file.tensors_) entry.file = parts;
+  return file;
+}
+
 SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, std::string source) {
-  const std::string_view text = header_text(bytes, source);
-  const std::span<const std::byte> data = bytes.subspan(prefix_size + text.size());
+  const std::uint64_t length = header_length(bytes, bytes.size(), source);
+  const std::string_view text = header_text(bytes, length, source);
+  SafetensorsFile file = parse_header(text, bytes.size(), std::move(source));
+  for (TensorEntry& entry : file.tensors_) {
+    entry.bytes = bytes.subspan(entry.begin, entry.size_in_bytes());
+  }
+  return file;
+}
+
+SafetensorsFile SafetensorsFile::parse_header(std::string_view text, std::uint64_t size,
+                                              std::string source) {
+  const std::uint64_t data_begin = prefix_size + text.size();
+  const std::uint64_t data_size = size - data_begin;
   const Json header = parse_json(text, source);
 
   SafetensorsFile file;
@@ -300,13 +341,13 @@ SafetensorsFile SafetensorsFile::parse(std::span<const std::byte> bytes, std::st
     if (name == safetensors_metadata_key) {
       file.metadata_ = parse_metadata(description, source);
     } else {
-      claims.push_back(parse_claim(name, description, data.size(), source));
+      claims.push_back(parse_claim(name, description, data_size, source));
     }
   }
-  require_tiling(claims, data.size(), source);
+  require_tiling(claims, data_size, source);
 
   for (Claim& claim : claims) {
-    claim.entry.bytes = data.subspan(claim.begin, claim.end - claim.begin);
+    claim.entry.begin = static_cast<std::size_t>(data_begin + claim.begin);
     file.index_.emplace(claim.entry.name, file.tensors_.size());
     file.tensors_.push_back(std::move(claim.entry));
   }
@@ -396,9 +437,10 @@ void read_as_f32(const TensorEntry& entry, View<float> out) {
                 fmt::format("memory for tensor '{}'", entry.name));
   float* const to = out.span().data();
   if (entry.dtype == DType::f32) {
+    const FilePart part = bytes_of(entry);
+    const std::byte* const from = part.bytes().data();
     parallel_ranges(entry.shape.size(), grain, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(to + begin, entry.bytes.data() + begin * 4,
-                  static_cast<std::size_t>(end - begin) * 4);
+      std::memcpy(to + begin, from + begin * 4, static_cast<std::size_t>(end - begin) * 4);
     });
     return;
   }

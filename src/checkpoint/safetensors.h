@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_parts.h"
 #include "base/files.h"
 #include "tensor/dtype.h"
 #include "tensor/view.h"
@@ -25,8 +27,16 @@ struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
-  std::span<const std::byte> bytes;  // shape.size() elements, little-endian, at any alignment
+  // shape.size() elements, little-endian, at any alignment; empty where they are read from `file`.
+  std::span<const std::byte> bytes;
+  std::optional<FileParts> file{};
+  std::size_t begin = 0;  // in the file
+
+  std::size_t size_in_bytes() const;
 };
+
+// The bytes of an entry, read for the call where they are not in memory.
+FilePart bytes_of(const TensorEntry& entry);
 
 // Converts the elements of an f32, f16, bf16 or f64 tensor. `out` is contiguous and has the entry's
 // shape. Throws Error{invalid_argument} for another shape, Error{unsupported} for another dtype.
@@ -51,6 +61,10 @@ class SafetensorsFile {
   // more than Shape::max_rank dimensions.
   static SafetensorsFile open(const std::filesystem::path& path);
 
+  // The same, for files that may be larger than what is free in memory: without maps, tensors are
+  // read one by one, each time that they are asked for (bytes_of).
+  static SafetensorsFile open_in_parts(const std::filesystem::path& path);
+
   // Parses a file in memory; the bytes must outlive the result. `source` is its name in messages.
   static SafetensorsFile parse(std::span<const std::byte> bytes, std::string source);
 
@@ -60,6 +74,10 @@ class SafetensorsFile {
   const std::string& source() const { return source_; }
 
  private:
+  // Of a file of `size` bytes; the tensors have neither bytes nor a file yet.
+  static SafetensorsFile parse_header(std::string_view text, std::uint64_t size,
+                                      std::string source);
+
   MappedFile file_;
   std::string source_;
   std::vector<TensorEntry> tensors_;

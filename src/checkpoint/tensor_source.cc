@@ -31,7 +31,7 @@ TensorSource open_shards(const fs::path& index_path) {
     const fs::path path = index_path.parent_path() / file_name;
     require(fs::exists(path), not_found, "{}: tensor '{}' should be in '{}', which is missing",
             source, tensor, path.string());
-    shards.emplace(file_name, SafetensorsFile::open(path));
+    shards.emplace(file_name, SafetensorsFile::open_in_parts(path));
   }
   for (const auto& [tensor, file_name] : weight_map) {
     require(shards.at(file_name).find(tensor) != nullptr, corrupt_data,
@@ -60,7 +60,7 @@ TensorSource open_shards(const fs::path& index_path) {
 
 TensorSource open_single(const fs::path& path) {
   std::vector<SafetensorsFile> files;
-  files.push_back(SafetensorsFile::open(path));
+  files.push_back(SafetensorsFile::open_in_parts(path));
   return TensorSource(std::move(files));
 }
 

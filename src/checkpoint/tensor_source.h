@@ -37,7 +37,7 @@ class TensorSource {
 // model.safetensors or else model.safetensors.index.json. Throws Error{not_found} if neither
 // exists, Error{corrupt_data} for an index that contradicts its shards or names a file outside its
 // directory (a tensor that it does not name is allowed: is_unlisted()), and what
-// SafetensorsFile::open throws.
+// SafetensorsFile::open_in_parts throws.
 TensorSource open_tensor_source(const std::filesystem::path& directory_or_file);
 
 // Returns the weight_map of a shard index: tensor names to names of files in the directory of the

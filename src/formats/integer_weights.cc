@@ -105,9 +105,9 @@ const TensorEntry* find_tensor(const TensorSource& source, const std::string& na
   return entry;
 }
 
-float read_scale(const TensorEntry& scales, std::int64_t index) {
+float read_scale(std::span<const std::byte> scales, std::int64_t index) {
   std::uint16_t bits;
-  std::memcpy(&bits, scales.bytes.data() + index * 2, sizeof(bits));
+  std::memcpy(&bits, scales.data() + index * 2, sizeof(bits));
   return bf16_to_f32(bits);
 }
 
@@ -152,21 +152,23 @@ void read_integers(const TensorSource& source, const StoredIntegers& stored, Wei
                    View<float> out) {
   const std::int64_t inputs = out.extent(1), bytes = row_bytes(inputs, format);
   const int most = static_cast<int>(largest_integer(format));
+  const FilePart integers_part = bytes_of(*stored.integers), scales = bytes_of(*stored.scales);
+  const std::byte* const integers = integers_part.bytes().data();
   if (format == WeightFormat::int4 && inputs % 2 == 1) {
     for (std::int64_t o = 0; o < out.extent(0); ++o) {
-      const int padding = get_integer(stored.integers->bytes.data() + o * bytes, inputs, format);
+      const int padding = get_integer(integers + o * bytes, inputs, format);
       require(padding == 0, ErrorCode::corrupt_data,
               "{}: '{}' has {} after the {} inputs of row {}; expected 0", source.source(),
               stored.integers->name, padding, inputs, o);
     }
   }
   for_every_group(out, [&](std::int64_t o, std::int64_t g, std::span<float> weights) {
-    const float scale = read_scale(*stored.scales, o * groups_of(inputs) + g);
+    const float scale = read_scale(scales.bytes(), o * groups_of(inputs) + g);
     require(std::isfinite(scale * largest_integer(format)) && scale >= 0.0F,
             ErrorCode::corrupt_data,
             "{}: '{}' has scale {} at ({}, {}); expected a scale of at least 0 with finite weights",
             source.source(), stored.scales->name, scale, o, g);
-    const std::byte* const row = stored.integers->bytes.data() + o * bytes;
+    const std::byte* const row = integers + o * bytes;
     int largest = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const int integer = get_integer(row, g * group + static_cast<std::int64_t>(i), format);

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <vector>
 
 #include "base/bf16.h"
 #include "base/expect_error.h"
+#include "base/files.h"
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "base/threads.h"
@@ -55,6 +57,29 @@ std::vector<Case> cases(const Shape& shape) {
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> all = {{1, 1}, {3, 5}, {64, 64}, {65, 129}, {300, 700}, {0, 4}};
   return all;
+}
+
+// A file that is not mapped gives its bytes when they are asked for.
+TEST(TensorEntry, IsReadFromAPartOfAFile) {
+  const testing::TemporaryDirectory directory;
+  const Shape shape{65, 129};
+  for (const Case& tested : cases(shape)) {
+    SCOPED_TRACE(dtype_name(tested.entry.dtype));
+    write_text_file(directory / "x",
+                    {reinterpret_cast<const char*>(tested.memory.data()), tested.memory.size()});
+    const TensorEntry entry{.name = tested.entry.name,
+                            .dtype = tested.entry.dtype,
+                            .shape = shape,
+                            .bytes = {},
+                            .file = FileParts(directory / "x"),
+                            .begin = 1};
+    Tensor<float> out(shape), turned(Shape{129, 65}), expected(Shape{129, 65});
+    read_as_f32(entry, out);
+    EXPECT_TRUE(std::equal(tested.expected.begin(), tested.expected.end(), out.data()));
+    read_transposed_as_f32(entry, turned);
+    read_transposed_as_f32(tested.entry, expected);
+    EXPECT_TRUE(std::ranges::equal(turned.span(), expected.span()));
+  }
 }
 
 TEST(TensorEntry, IsReadAsF32) {
