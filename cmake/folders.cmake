@@ -11,9 +11,14 @@ option(HEED_PRECOMPILE_HEADERS "Parse the most common headers once" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
 set(heed_folders_of_single_files base tokenizer chat checkpoint comm scoring download)
 
-# A face, or a test: what it computes takes no time, so it is compiled quickly instead of well.
+# A face, or a test: what it computes takes no time, so it is compiled quickly instead of well; for a browser,
+# which downloads it, as small as possible.
+set(heed_little_optimisation -O1)
+if(EMSCRIPTEN)
+  set(heed_little_optimisation -Oz)
+endif()
 function(heed_optimise_little target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${heed_little_optimisation}>)
 endfunction()
 
 # What `library` is made of: itself and the folders that it stands on.
@@ -126,7 +131,7 @@ function(heed_folder folder)
     set_target_properties(heed_${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   set(header ${PROJECT_SOURCE_DIR}/src/base/precompiled.h)
-  if(name STREQUAL "server" OR name STREQUAL "cli")
+  if(name STREQUAL "server" OR name STREQUAL "cli" OR name IN_LIST heed_small_in_browsers)
     heed_optimise_little(heed_${name})
     heed_precompile(heed_${name} heed_faces_precompiled ${header})
   elseif(NOT name STREQUAL "kernels")

@@ -43,6 +43,9 @@ set(heed_unused_in_browsers
   server/connection.cc server/gate.cc server/http_parser.cc server/http_server.cc server/http_session.cc
   server/listener.cc server/serve.cc)
 
+# Folders that compute little: compiled for size, like the server.
+set(heed_small_in_browsers tokenizer chat comm microworld scoring download formats train microworld_checks engine)
+
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/microscope/figures/figure_files.cc
   ${PROJECT_SOURCE_DIR}/src/microscope/figures/browser/figure_image.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
@@ -84,5 +87,5 @@ function(heed_wasm_module)
     -sMODULARIZE=1 -sEXPORT_ES6=1 -sEXPORT_NAME=createHeed -sENVIRONMENT=web,worker,node
     -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=32MB -sTOTAL_STACK=2MB
     -sFORCE_FILESYSTEM=1 -sEXPORTED_RUNTIME_METHODS=FS,WORKERFS
-    -sEXPORTED_FUNCTIONS=_heed_open,_heed_error,_heed_request,_heed_stop,_heed_work,_malloc,_free)
+    -sEXPORTED_FUNCTIONS=_heed_open,_heed_convert,_heed_error,_heed_request,_heed_stop,_heed_work,_malloc,_free)
 endfunction()

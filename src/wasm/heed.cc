@@ -11,11 +11,14 @@
 #include <variant>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/convert.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
 #include "engine/loaded_translator.h"
+#include "engine/measured_examples.h"
 #include "kernels/quantised_cache.h"
 #include "server/model_service.h"
 #include "wasm/replies.h"
@@ -144,6 +147,35 @@ class Opened {
 std::unique_ptr<Opened> opened;
 std::string failure;
 
+// Runs what may fail for a reason that heed_error() gives: 0, or 1.
+template <class Body>
+int succeeds(Body&& body) {
+  try {
+    ::setenv("HEED_CACHE", "/", 1);  // /models
+    body();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    failure = "there is not enough memory for this model";
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  return 1;
+}
+
+Json parse_options(std::string_view given) {
+  return given.empty() ? Json::object() : parse_json(given, "the options");
+}
+
+void convert(const std::string& model, const std::string& out, const Json& given) {
+  SavedAs as = kernels::parse_weight_format(given.value("dtype", ""));
+  if (given.value("embedding", false)) as.embedding = SavedAs::Embedding::rounded;
+  if (given.value("compute_f32", false)) as.arithmetic = SavedAs::Arithmetic::f32;
+  convert_model(model, out, as);
+  if (!given.contains("claims")) return;
+  const OrderedJson examples = measure_examples(load_model(out), given["claims"]);
+  write_text_file(std::filesystem::path(out) / "examples.json", examples.dump(1) + "\n");
+}
+
 }  // namespace
 }  // namespace heed::wasm
 
@@ -153,20 +185,19 @@ extern "C" {
 
 EMSCRIPTEN_KEEPALIVE int heed_open(const char* model, std::size_t model_length, const char* options,
                                    std::size_t options_length) {
-  try {
-    ::setenv("HEED_CACHE", "/", 1);  // /models
-    const std::string_view given(options, options_length);
-    const heed::Json parsed =
-        given.empty() ? heed::Json::object() : heed::parse_json(given, "the options");
-    auto opening = std::make_unique<heed::wasm::Opened>(std::string(model, model_length), parsed);
-    opened = std::move(opening);
-    return 0;
-  } catch (const std::bad_alloc&) {
-    heed::wasm::failure = "there is not enough memory for this model";
-  } catch (const std::exception& error) {
-    heed::wasm::failure = error.what();
-  }
-  return 1;
+  return heed::wasm::succeeds([&] {
+    opened = std::make_unique<heed::wasm::Opened>(
+        std::string(model, model_length), heed::wasm::parse_options({options, options_length}));
+  });
+}
+
+EMSCRIPTEN_KEEPALIVE int heed_convert(const char* model, std::size_t model_length, const char* out,
+                                      std::size_t out_length, const char* options,
+                                      std::size_t options_length) {
+  return heed::wasm::succeeds([&] {
+    heed::wasm::convert({model, model_length}, {out, out_length},
+                        heed::wasm::parse_options({options, options_length}));
+  });
 }
 
 EMSCRIPTEN_KEEPALIVE const char* heed_error() { return heed::wasm::failure.c_str(); }

@@ -38,7 +38,14 @@ extern "C" {
 int heed_open(const char* model, std::size_t model_length, const char* options,
               std::size_t options_length);
 
-// Why the last heed_open failed; UTF-8 that ends with a zero byte.
+// Writes a model in another format of weights to the folder `out`, as `heed convert` does; nothing
+// has to be open. `options` is a JSON object: {"dtype": "int8"…, "embedding": true, "compute_f32":
+// true} as the command's, and {"claims": […]}: examples.json is measured of what was written, and a
+// claim that no longer holds is an error, as by `heed microworld examples`. Returns as heed_open.
+int heed_convert(const char* model, std::size_t model_length, const char* out,
+                 std::size_t out_length, const char* options, std::size_t options_length);
+
+// Why the last heed_open or heed_convert failed; UTF-8 that ends with a zero byte.
 const char* heed_error();
 
 // Answers a request by Module.heedHead, heedChunk and heedEnd. A reply in one piece has ended when

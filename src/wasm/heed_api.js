@@ -33,10 +33,12 @@
     }
   };
 
-  Module.heedOpen = (model, options = {}) => {
-    const failed = named(() => withBytes([model, JSON.stringify(options)], Module._heed_open));
-    if (failed) throw new Error(UTF8ToString(Module._heed_error() >>> 0));
+  const must = (call) => {
+    if (named(call)) throw new Error(UTF8ToString(Module._heed_error() >>> 0));
   };
+
+  Module.heedOpen = (model, options = {}) => must(() => withBytes([model, JSON.stringify(options)], Module._heed_open));
+  Module.heedConvert = (model, out, options) => must(() => withBytes([model, out, JSON.stringify(options)], Module._heed_convert));
   Module.heedRequest = (id, method, target, headers = {}, body = '') => {
     const lines = JSON.stringify(headers instanceof Map ? Object.fromEntries(headers) : headers);
     named(() => withBytes([method, target, lines, body], (...parameters) => Module._heed_request(id, ...parameters)));

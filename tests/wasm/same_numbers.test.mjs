@@ -2,11 +2,11 @@
 // what a page does beside. Exit 77 where it was not built.
 //   node same_numbers.test.mjs HEED_JS HEED
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Engine, root } from './engine.mjs';
+import { Engine, root } from '../../src/wasm/engine.mjs';
 
 const [script = path.join(root, 'build/wasm/bin/heed.js'), binary = path.join(root, 'build/release/bin/heed')] = process.argv.slice(2);
 if (!existsSync(script) || !existsSync(binary)) {
@@ -36,27 +36,32 @@ const inner = [
 ];
 
 const runs = mkdtempSync(path.join(tmpdir(), 'heed-runs-'));
-const child = spawn(binary, ['explore', '-m', 'starter', '--port', '0', '--live-runs', runs, '--no-downloads'], { env: { ...process.env, HEED_THREADS: '1' }, stdio: ['ignore', 'pipe', 'pipe'] });
-const address = await new Promise((resolve, reject) => {
-  let output = '';
-  const read = (chunk) => {
-    output += chunk;
-    const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
-    if (found) resolve(found[0]);
-  };
-  child.stdout.on('data', read);
-  child.stderr.on('data', read);
-  child.once('close', () => reject(new Error(output)));
-});
+const children = [];
 
-const native = {
-  async ask(method, target, body) {
-    // The server closes connections that nobody uses for seconds, while the engine computes in this thread.
-    const headers = { Connection: 'close', ...(body && { 'Content-Type': 'application/json' }) };
-    const response = await fetch(address + target, { method, headers, ...(body && { body: JSON.stringify(body) }) });
-    return { status: response.status, headers: Object.fromEntries([...response.headers].map(([name, value]) => [name, value])), bytes: Buffer.from(await response.arrayBuffer()) };
-  },
-};
+/** `heed explore` with a model, one thread. */
+async function startNative(model) {
+  const child = spawn(binary, ['explore', '-m', model, '--port', '0', '--live-runs', runs, '--no-downloads'], { env: { ...process.env, HEED_THREADS: '1' }, stdio: ['ignore', 'pipe', 'pipe'] });
+  children.push(child);
+  const address = await new Promise((resolve, reject) => {
+    let output = '';
+    const read = (chunk) => {
+      output += chunk;
+      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
+      if (found) resolve(found[0]);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('close', () => reject(new Error(output)));
+  });
+  return {
+    async ask(method, target, body) {
+      // The server closes connections that nobody uses for seconds, while the engine computes in this thread.
+      const headers = { Connection: 'close', ...(body && { 'Content-Type': 'application/json' }) };
+      const response = await fetch(address + target, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+      return { status: response.status, headers: Object.fromEntries([...response.headers].map(([name, value]) => [name, value])), bytes: Buffer.from(await response.arrayBuffer()) };
+    },
+  };
+}
 
 const jsonOf = ({ status, bytes }) => {
   assert.ok(status < 300, `${status}: ${bytes}`);
@@ -79,11 +84,40 @@ function difference(ours, theirs) {
   return apart > 0 ? apart / largestOf(theirs) : 0;
 }
 
+async function comparePoints(engine, native) {
+  const layers = jsonOf(await native.ask('GET', '/api/model')).dimensions.layers;
+  const points = [...outer, ...Array.from({ length: layers }, (_, layer) => inner.map((name) => `blocks.${layer}.${name}`)).flat()];
+  let compared = 0;
+  let worst = { apart: 0, point: '' };
+  let largestScore = 0;
+  for (const text of texts) {
+    const body = { text };
+    const ids = [jsonOf(await engine.ask('POST', '/api/traces', body)).id, jsonOf(await native.ask('POST', '/api/traces', body)).id];
+    for (const point of points) {
+      const [ours, theirs] = [await engine.ask('GET', `/api/traces/${ids[0]}/arrays/${point}`), await native.ask('GET', `/api/traces/${ids[1]}/arrays/${point}`)];
+      assert.equal(ours.status, theirs.status, point);
+      if (theirs.status !== 200) continue;
+      const shape = header(theirs, 'x-heed-shape');
+      assert.equal(header(ours, 'x-heed-shape'), shape, point);
+      if (point.endsWith('hook_attn_scores')) largestScore = largestOf(floats(theirs.bytes));
+      const apart = difference(floats(ours.bytes), floats(theirs.bytes));
+      assert.ok(apart <= (point.endsWith('hook_pattern') ? patternTolerance(largestScore) : tolerance), `${point} of ${JSON.stringify(text)}: ${apart}`);
+      if (apart > worst.apart) worst = { apart, point: `${point} of ${JSON.stringify(text)}` };
+      compared += 1;
+    }
+    await engine.ask('DELETE', `/api/traces/${ids[0]}`);
+    await native.ask('DELETE', `/api/traces/${ids[1]}`);
+  }
+  console.log(`  ${compared} arrays, at most ${worst.apart.toExponential(1)} apart (${worst.point})`);
+  assert.ok(compared >= 20 * (4 + 20 * layers), `${compared} arrays`);
+}
+
 const events = (bytes) => bytes.toString().split('\n\n').filter((event) => event.startsWith('event: ')).map((event) => {
   const [name, data] = event.split('\n');
   return { name: name.slice(7), data: JSON.parse(data.slice(6)) };
 });
 
+const native = await startNative('starter');
 const begun = performance.now();
 const engine = await Engine.load(script);
 const loaded = performance.now();
@@ -106,35 +140,36 @@ const tests = {
   },
 
   async 'every point of 20 texts is the same'() {
-    const layers = jsonOf(await native.ask('GET', '/api/model')).dimensions.layers;
-    const points = [...outer, ...Array.from({ length: layers }, (_, layer) => inner.map((name) => `blocks.${layer}.${name}`)).flat()];
-    let compared = 0;
-    let worst = { apart: 0, point: '' };
-    let largestScore = 0;
-    for (const text of texts) {
-      const body = { text };
-      const ids = [jsonOf(await engine.ask('POST', '/api/traces', body)).id, jsonOf(await native.ask('POST', '/api/traces', body)).id];
-      for (const point of points) {
-        const [ours, theirs] = [await engine.ask('GET', `/api/traces/${ids[0]}/arrays/${point}`), await native.ask('GET', `/api/traces/${ids[1]}/arrays/${point}`)];
-        assert.equal(ours.status, theirs.status, point);
-        if (theirs.status !== 200) continue;
-        const shape = header(theirs, 'x-heed-shape');
-        assert.equal(header(ours, 'x-heed-shape'), shape, point);
-        if (point.endsWith('hook_attn_scores')) largestScore = largestOf(floats(theirs.bytes));
-        const apart = difference(floats(ours.bytes), floats(theirs.bytes));
-        assert.ok(apart <= (point.endsWith('hook_pattern') ? patternTolerance(largestScore) : tolerance), `${point} of ${JSON.stringify(text)}: ${apart}`);
-        if (apart > worst.apart) worst = { apart, point: `${point} of ${JSON.stringify(text)}` };
-        compared += 1;
-      }
-      await engine.ask('DELETE', `/api/traces/${ids[0]}`);
-      await native.ask('DELETE', `/api/traces/${ids[1]}`);
-    }
+    await comparePoints(engine, native);
     const trace = jsonOf(await engine.ask('POST', '/api/traces', { text: texts[0] })).id;
     const logits = `/api/traces/${trace}/arrays/unembed.hook_out`;
     const written = JSON.parse((await engine.ask('GET', `${logits}?format=json`)).bytes).values.flat(Infinity).map(Math.fround);
     assert.deepEqual(written, [...floats((await engine.ask('GET', logits)).bytes)], 'numbers as text');
-    console.log(`  ${compared} arrays, at most ${worst.apart.toExponential(1)} apart (${worst.point})`);
-    assert.ok(compared >= 20 * (4 + 20 * layers), `${compared} arrays`);
+  },
+
+  async 'starter as the page stores it: the same file, and the same numbers'() {
+    const folder = mkdtempSync(path.join(tmpdir(), 'heed-stored-'));
+    execFileSync(binary, ['convert', 'starter', '--dtype', 'int8', '--embedding', '--compute-f32', '-o', path.join(folder, 'starter')], { stdio: 'ignore' });
+    const claims = JSON.parse(readFileSync(path.join(root, 'models/starter/claims.json')));
+    engine.convert('starter', '/stored', { dtype: 'int8', embedding: true, compute_f32: true, claims });
+    const written = engine.files('/stored');
+    for (const name of ['config.json', 'model.safetensors']) assert.ok(written.get(name).equals(readFileSync(path.join(folder, 'starter', name))), name);
+    assert.equal(JSON.parse(written.get('examples.json')).length, claims.length);
+    const page = await Engine.load(script);
+    page.put('stored', path.join(folder, 'starter'));
+    page.open('/models/stored');
+    await comparePoints(page, await startNative(path.join(folder, 'starter')));
+    rmSync(folder, { recursive: true });
+  },
+
+  async 'mounted files are read as written ones'() {
+    const text = async (name, place) => {
+      const other = await Engine.load(script);
+      other[place](name, path.join(root, 'models/english'));
+      other.open(`/models/${name}`, { dtype: 'int8' });
+      return jsonOf(await other.ask('POST', '/v1/completions', { prompt: texts[0], temperature: 0, max_tokens: 16 })).choices[0].text;
+    };
+    assert.equal(await text('own', 'mount'), await text('own', 'put'));
   },
 
   async 'greedy texts are equal'() {
@@ -235,6 +270,6 @@ for (const [name, test] of Object.entries(tests)) {
     console.log(`failed: ${name}\n${error.stack}`);
   }
 }
-child.kill('SIGTERM');
+for (const child of children) child.kill('SIGTERM');
 rmSync(runs, { recursive: true, force: true });
 process.exit(failed === 0 ? 0 : 1);

@@ -9,7 +9,8 @@
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +21,19 @@ const startMilliseconds = 60_000;
 /** The static page starts an engine of its own in every window. */
 const waitMilliseconds = process.env.HEED_STATIC ? 45_000 : 15_000;
 
-export async function startServer(options = [], model = 'starter') {
+/** What the page's starter is to be compared with: the same stored numbers, since static files hold them rounded. */
+function starterOfPage() {
+  const where = process.env.HEED_STATIC;
+  if (!where || where.startsWith('http:')) return 'starter';
+  const folder = path.resolve(root, where);
+  const stored = readdirSync(path.join(folder, 'models')).find((name) => name.startsWith('starter-'));
+  const named = path.join(mkdtempSync(path.join(tmpdir(), 'heed-e2e-')), 'starter'); // a model is called like its folder
+  cpSync(path.join(folder, 'models', stored), named, { recursive: true });
+  process.on('exit', () => rmSync(path.dirname(named), { recursive: true, force: true }));
+  return named;
+}
+
+export async function startServer(options = [], model = starterOfPage()) {
   if (process.env.HEED_ADDRESS) return { address: process.env.HEED_ADDRESS.replace(/\/$/, ''), stop: async () => {} };
   const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
   const child = spawn(binary, ['explore', '-m', model, '--port', '0', ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });

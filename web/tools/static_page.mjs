@@ -5,10 +5,12 @@
 // FOLDER has heed.js and heed.wasm (build/wasm/bin). Files but index.html, service-worker.js and the app's
 // description have the hash of their content in their address, so that two versions can lie side by side.
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { Engine } from '../../src/wasm/engine.mjs';
 
 const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const { values } = parseArgs({ options: { engine: { type: 'string' }, page: { type: 'string' }, models: { type: 'string' }, out: { type: 'string' } } });
@@ -25,6 +27,8 @@ const out = path.resolve(values.out ?? path.join(web, '../build/static-page'));
 const firstModel = 'starter';
 /** Models and the recorded run, by the names that the engine has for them: folders of `models`. */
 const carried = { [firstModel]: firstModel, english: 'english', recorded: 'recorded-run' };
+/** Stored smaller than in the program, since the first view waits for it (docs/static-page.md, "Numbers"). */
+const rounded = { [firstModel]: { dtype: 'int8', embedding: true, compute_f32: true } };
 /** Of a model's folder, what only its tests read. */
 const unused = ['claims.json'];
 
@@ -52,12 +56,29 @@ cpSync(page, building, { recursive: true });
 
 const parts = ['heed.js', 'heed.wasm'];
 for (const name of parts) if (!existsSync(path.join(engine, name))) throw new Error(`there is no ${name} in ${engine}: build it with "cmake --preset wasm" and "cmake --build --preset wasm"`);
+const scratch = mkdtempSync(path.join(tmpdir(), 'heed-static-page-'));
+/** A folder with a model as it is to be stored. */
+async function stored(name, folder) {
+  if (!rounded[name]) return folder;
+  const heed = await Engine.load(path.join(engine, 'heed.js'));
+  heed.put(name, folder);
+  // Its examples are measured anew: a claim that its numbers no longer carry ends the build.
+  const claims = JSON.parse(readFileSync(path.join(folder, 'claims.json')));
+  heed.convert(name, '/rounded', { ...rounded[name], claims });
+  const to = path.join(scratch, name);
+  cpSync(folder, to, { recursive: true });
+  for (const [file, bytes] of heed.files('/rounded')) writeFileSync(path.join(to, file), bytes);
+  return to;
+}
+
 const release = { engine: `${place('engine', engine, parts, building)}heed.js`, models: {} };
 for (const [name, folder] of Object.entries(carried)) {
-  const from = path.join(models, folder);
+  const from = await stored(name, path.join(models, folder));
   const files = filesIn(from).filter((file) => !unused.includes(file));
   release.models[name] = { folder: place(`models/${name}`, from, files, building), files: files.map((file) => ({ path: file, bytes: statSync(path.join(from, file)).size })) };
 }
+
+rmSync(scratch, { recursive: true });
 
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
 const indexFile = path.join(building, 'index.html');

@@ -1,8 +1,10 @@
 #include "server/explorer/model_json.h"
 
 #include <array>
+#include <filesystem>
 #include <string_view>
 
+#include "base/files.h"
 #include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "engine/pair_examples.h"
@@ -134,6 +136,11 @@ OrderedJson examples_json(const LoadedModel& model) {
   if (const auto files = find_embedded_model(model.embedded_name)) {
     return examples_for_page(model,
                              parse_json(files->examples, model.embedded_name + "'s examples"));
+  }
+  // A built-in model in another format (make static-page) has them beside heed's own record.
+  const std::filesystem::path measured = model.directory / "examples.json";
+  if (model.reading != nullptr && std::filesystem::exists(measured)) {
+    return examples_for_page(model, parse_json(read_text_file(measured), measured.string()));
   }
   OrderedJson list = OrderedJson::array();
   for (const Example& example : general) {

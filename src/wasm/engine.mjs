@@ -1,5 +1,5 @@
 // The engine as WebAssembly in Node.js, called as a page's worker calls it.
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,6 +15,25 @@ function filesBelow(folder, below = '') {
   });
 }
 
+/** A file as a worker's FileReaderSync reads it: bytes come when a slice is read. */
+class LazyFile {
+  constructor(descriptor, begin, size) {
+    Object.assign(this, { descriptor, begin, size });
+  }
+
+  slice(begin, end) {
+    const last = Math.min(end, this.size);
+    return new LazyFile(this.descriptor, this.begin + begin, Math.max(last - begin, 0));
+  }
+}
+
+class LazyFileReader {
+  readAsArrayBuffer({ descriptor, begin, size }) {
+    const bytes = new Uint8Array(size);
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, size, begin)).slice().buffer;
+  }
+}
+
 export class Engine {
   #module;
   #replies = new Map();
@@ -24,6 +43,8 @@ export class Engine {
     // Emscripten 3.1.6 looks for CommonJS's names in Node.js, and Node.js for a module in *.mjs.
     globalThis.__dirname ??= path.dirname(script);
     globalThis.require ??= createRequire(import.meta.url);
+    globalThis.FileReaderSync ??= LazyFileReader;
+    globalThis.importScripts = () => undefined; // what Emscripten knows a worker by, as WORKERFS demands
     const copies = mkdtempSync(path.join(tmpdir(), 'heed-wasm-'));
     try {
       const copy = path.join(copies, 'heed.mjs');
@@ -42,6 +63,7 @@ export class Engine {
       });
       return engine;
     } finally {
+      delete globalThis.importScripts;
       rmSync(copies, { recursive: true });
     }
   }
@@ -63,8 +85,31 @@ export class Engine {
     }
   }
 
+  /** Mounts a model's directory as /models/NAME, whose files are read in slices, as a reader's own in a page. */
+  mount(name, directory) {
+    const { FS, WORKERFS } = this.#module;
+    delete WORKERFS.node_ops.readlink; // as engine_host.ts says
+    const blobs = filesBelow(directory).map((file) => {
+      const place = path.join(directory, file);
+      return { name: file, data: new LazyFile(openSync(place, 'r'), 0, statSync(place).size) };
+    });
+    FS.mkdirTree(`/models/${name}`);
+    FS.mount(WORKERFS, { blobs }, `/models/${name}`);
+  }
+
+  /** The bytes of each file of a folder, by name. */
+  files(folder) {
+    const { FS } = this.#module;
+    return new Map(FS.readdir(folder).filter((name) => FS.isFile(FS.stat(`${folder}/${name}`).mode)).map((name) => [name, Buffer.from(FS.readFile(`${folder}/${name}`))]));
+  }
+
   open(model, options) {
     this.#module.heedOpen(model, options);
+  }
+
+  /** Writes a model in another format to a folder: heed_convert of heed.h. */
+  convert(model, out, options) {
+    this.#module.heedConvert(model, out, options);
   }
 
   begin(method, target, body = '', onChunk) {
