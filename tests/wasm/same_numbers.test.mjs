@@ -14,7 +14,8 @@ if (!existsSync(script) || !existsSync(binary)) {
   process.exit(77);
 }
 
-// Of an array's largest number: some roundings of 2^-24, added up in another order. A row may be small beside its terms.
+// Of an array's largest number: some roundings of 2^-24, added up in another order. A row may be small beside its terms:
+// a score is a sum of products that cancel, and the first position has one score alone.
 const tolerance = 2e-6;
 // What softmax makes of scores that are as far apart: p·Δs, of scores up to the largest of the layer.
 const patternTolerance = (largestScore) => tolerance * Math.max(1, largestScore);
