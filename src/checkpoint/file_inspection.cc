@@ -100,11 +100,6 @@ bool holds_weights(DType type) {
   return type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::f64;
 }
 
-bool holds_weights(BlockType type) {
-  return type != BlockType::i8 && type != BlockType::i16 && type != BlockType::i32 &&
-         type != BlockType::i64;
-}
-
 Readable readable(const TensorEntry& entry) {
   Readable found{.tensor = {.name = entry.name,
                             .type = dtype_name(entry.dtype),

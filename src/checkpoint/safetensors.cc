@@ -432,10 +432,29 @@ void write_safetensors(AtomicFile& file, std::span<const OutgoingTensor> tensors
   }
 }
 
+namespace {
+
+void unpack(const TensorEntry& entry, std::span<float> out) {
+  const BlockLayout layout = block_layout(*entry.blocks);
+  require(holds_weights(*entry.blocks), ErrorCode::unsupported,
+          "tensor '{}' holds integers ({}), not weights", entry.name, layout.name);
+  const std::int64_t count = std::ssize(out) / layout.values;
+  parallel_ranges(count, grain / layout.values, [&](std::int64_t begin, std::int64_t end) {
+    const auto range = [&](auto all, std::int64_t size) {
+      return all.subspan(static_cast<std::size_t>(begin * size),
+                         static_cast<std::size_t>((end - begin) * size));
+    };
+    unpack_blocks(*entry.blocks, range(entry.bytes, layout.bytes), range(out, layout.values));
+  });
+}
+
+}  // namespace
+
 void read_as_f32(const TensorEntry& entry, View<float> out) {
   require_shape(View<const float>(out), entry.shape,
                 fmt::format("memory for tensor '{}'", entry.name));
   float* const to = out.span().data();
+  if (entry.blocks) return unpack(entry, out.span());
   if (entry.dtype == DType::f32) {
     const FilePart part = bytes_of(entry);
     const std::byte* const from = part.bytes().data();
@@ -460,6 +479,7 @@ void read_transposed_as_f32(const TensorEntry& entry, View<float> out) {
   require_shape(View<const float>(out), Shape{columns, rows},
                 fmt::format("memory for the transpose of tensor '{}'", entry.name));
   check(out.stride(1) == 1, "the rows of a transposed tensor are dense");
+  check(!entry.blocks, "no tensor of blocks is stored transposed");
   with_reader(entry, [&](auto read) {
     const std::int64_t column_grain = std::max(tile, grain / std::max<std::int64_t>(rows, 1));
     parallel_ranges(columns, column_grain, [&](std::int64_t begin, std::int64_t end) {

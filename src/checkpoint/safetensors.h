@@ -15,6 +15,7 @@
 
 #include "base/file_parts.h"
 #include "base/files.h"
+#include "checkpoint/weight_blocks.h"
 #include "tensor/dtype.h"
 #include "tensor/view.h"
 
@@ -29,17 +30,21 @@ struct TensorEntry {
   Shape shape;
   // shape.size() elements, little-endian, at any alignment; empty where they are read from `file`.
   std::span<const std::byte> bytes;
-  std::optional<FileParts> file{};
-  std::size_t begin = 0;  // in the file
+  // Of a GGUF file: `bytes` are blocks of this type, whose rows are whole blocks, and `dtype`, f32,
+  // is the type of the numbers that they stand for.
+  std::optional<BlockType> blocks{};
+  std::optional<FileParts> file{};  // of elements
+  std::size_t begin = 0;            // in the file
 
-  std::size_t size_in_bytes() const;
+  std::size_t size_in_bytes() const;  // of elements
 };
 
 // The bytes of an entry, read for the call where they are not in memory.
 FilePart bytes_of(const TensorEntry& entry);
 
-// Converts the elements of an f32, f16, bf16 or f64 tensor. `out` is contiguous and has the entry's
-// shape. Throws Error{invalid_argument} for another shape, Error{unsupported} for another dtype.
+// Converts the elements of an f32, f16, bf16 or f64 tensor, or unpacks blocks. `out` is contiguous
+// and has the entry's shape. Throws Error{invalid_argument} for another shape, Error{unsupported}
+// for another dtype.
 void read_as_f32(const TensorEntry& entry, View<float> out);
 
 // Converts and transposes a matrix: entry (I, O), out (O, I), for GPT-2's Conv1D weights. `out` may

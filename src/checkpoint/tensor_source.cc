@@ -1,5 +1,6 @@
 #include "checkpoint/tensor_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* single_file = "model.safetensors";
 constexpr const char* index_file = "model.safetensors.index.json";
+constexpr const char* torch_file = "pytorch_model.bin";
+constexpr const char* torch_index_file = "pytorch_model.bin.index.json";
 constexpr std::size_t largest_index = 100'000'000;  // bytes, as for the header of a file
 
 // A file name, not a path, so that it cannot leave the directory.
@@ -58,6 +61,34 @@ TensorSource open_shards(const fs::path& index_path) {
   return TensorSource(std::move(files), std::move(unlisted));
 }
 
+// The files that an index of PyTorch's names, each with the tensors that it says.
+TensorSource open_torch_shards(const fs::path& index_path) {
+  const std::string source = fmt::format("'{}'", index_path.string());
+  const auto weight_map = parse_shard_index(read_text_file(index_path, largest_index), source);
+  std::map<std::string, TorchFile> shards;
+  for (const auto& [tensor, file_name] : weight_map) {
+    if (!shards.contains(file_name)) {
+      const fs::path path = index_path.parent_path() / file_name;
+      require(fs::exists(path), not_found, "{}: tensor '{}' should be in '{}', which is missing",
+              source, tensor, path.string());
+      shards.emplace(file_name, TorchFile::open(path));
+    }
+    const auto& tensors = shards.at(file_name).tensors();
+    require(std::ranges::find(tensors, tensor, &TensorEntry::name) != tensors.end(), corrupt_data,
+            "{}: tensor '{}' should be in '{}', which does not contain it", source, tensor,
+            file_name);
+  }
+  std::vector<TorchFile> files;
+  for (auto& [file_name, file] : shards) files.push_back(std::move(file));
+  return TensorSource(std::move(files));
+}
+
+TensorSource open_torch(const fs::path& path) {
+  std::vector<TorchFile> files;
+  files.push_back(TorchFile::open(path));
+  return TensorSource(std::move(files));
+}
+
 TensorSource open_single(const fs::path& path) {
   std::vector<SafetensorsFile> files;
   files.push_back(SafetensorsFile::open_in_parts(path));
@@ -69,7 +100,32 @@ TensorSource open_single(const fs::path& path) {
 TensorSource::TensorSource(std::vector<SafetensorsFile> files, std::set<std::string> unlisted)
     : files_(std::move(files)), unlisted_(std::move(unlisted)) {
   check(!files_.empty(), "a tensor source has a file");
+  metadata_ = files_.front().metadata();
   for (const SafetensorsFile& file : files_) {
+    names_.push_back(file.source());
+    for (const TensorEntry& entry : file.tensors()) index_.emplace(entry.name, &entry);
+  }
+}
+
+TensorSource::TensorSource(std::vector<GgufFile> parts) : parts_(std::move(parts)) {
+  check(!parts_.empty(), "a tensor source has a file");
+  for (const GgufFile& part : parts_) {
+    names_.push_back(part.source());
+    for (const GgufTensor& tensor : part.tensors()) {
+      entries_.push_back({.name = tensor.name,
+                          .dtype = DType::f32,
+                          .shape = tensor.shape,
+                          .bytes = tensor.bytes,
+                          .blocks = tensor.type});
+    }
+  }
+  for (const TensorEntry& entry : entries_) index_.emplace(entry.name, &entry);
+}
+
+TensorSource::TensorSource(std::vector<TorchFile> files) : torch_files_(std::move(files)) {
+  check(!torch_files_.empty(), "a tensor source has a file");
+  for (const TorchFile& file : torch_files_) {
+    names_.push_back(file.source());
     for (const TensorEntry& entry : file.tensors()) index_.emplace(entry.name, &entry);
   }
 }
@@ -80,13 +136,11 @@ std::vector<const TensorEntry*> TensorSource::tensors() const {
   for (const SafetensorsFile& file : files_) {
     for (const TensorEntry& entry : file.tensors()) all.push_back(&entry);
   }
+  for (const TorchFile& file : torch_files_) {
+    for (const TensorEntry& entry : file.tensors()) all.push_back(&entry);
+  }
+  for (const TensorEntry& entry : entries_) all.push_back(&entry);
   return all;
-}
-
-std::vector<std::string> TensorSource::files() const {
-  std::vector<std::string> names;
-  for (const SafetensorsFile& file : files_) names.push_back(file.source());
-  return names;
 }
 
 const TensorEntry* TensorSource::find(std::string_view name) const {
@@ -102,16 +156,17 @@ const TensorEntry& TensorSource::get(std::string_view name) const {
 
 TensorSource open_tensor_source(const fs::path& directory_or_file) {
   if (!fs::is_directory(directory_or_file)) {
-    return directory_or_file.extension() == ".json" ? open_shards(directory_or_file)
-                                                    : open_single(directory_or_file);
+    const std::string name = directory_or_file.filename().string();
+    if (name.ends_with(".bin.index.json")) return open_torch_shards(directory_or_file);
+    if (name.ends_with(".bin")) return open_torch(directory_or_file);
+    return name.ends_with(".json") ? open_shards(directory_or_file)
+                                   : open_single(directory_or_file);
   }
-  if (fs::exists(directory_or_file / single_file)) {
-    return open_single(directory_or_file / single_file);
+  for (const char* const name : {single_file, index_file, torch_file, torch_index_file}) {
+    if (fs::exists(directory_or_file / name)) return open_tensor_source(directory_or_file / name);
   }
-  if (fs::exists(directory_or_file / index_file))
-    return open_shards(directory_or_file / index_file);
-  fail(not_found, "directory '{}' holds neither {} nor {}", directory_or_file.string(), single_file,
-       index_file);
+  fail(not_found, "directory '{}' holds none of {}, {}, {} and {}", directory_or_file.string(),
+       single_file, index_file, torch_file, torch_index_file);
 }
 
 std::map<std::string, std::string> parse_shard_index(std::string_view text,

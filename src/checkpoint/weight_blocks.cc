@@ -235,6 +235,11 @@ BlockLayout block_layout(BlockType type) {
   return {};
 }
 
+bool holds_weights(BlockType type) {
+  return type != BlockType::i8 && type != BlockType::i16 && type != BlockType::i32 &&
+         type != BlockType::i64;
+}
+
 std::optional<BlockType> find_block_type(std::uint32_t number) {
   for (const auto& [known, layout] : layouts) {
     if (static_cast<std::uint32_t>(known) == number) return known;

@@ -40,6 +40,8 @@ struct BlockLayout {
 
 BlockLayout block_layout(BlockType type);
 
+bool holds_weights(BlockType type);  // not integers
+
 // The type of a number in a file; nothing for one that heed does not read.
 std::optional<BlockType> find_block_type(std::uint32_t number);
 

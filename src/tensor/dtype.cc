@@ -1,6 +1,7 @@
 #include "tensor/dtype.h"
 
 #include <bit>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -54,6 +55,24 @@ float f16_to_f32(std::uint16_t bits) {
   }
   const std::uint32_t rebased = exponent == 31 ? 255U : exponent + (127 - 15);
   return std::bit_cast<float>(sign | (rebased << 23) | (fraction << 13));
+}
+
+std::uint16_t f32_to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000U;
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  std::uint32_t half = 0;
+  if (magnitude > 0x7F800000U) {  // not a number
+    half = 0x7E00U;
+  } else if (magnitude >= 0x477FF000U) {  // 65520 and more
+    half = 0x7C00U;
+  } else if (magnitude < 0x38800000U) {  // below 2^-14: multiples of 2^-24
+    half = static_cast<std::uint32_t>(
+        std::lrint(std::bit_cast<float>(magnitude) * 0x1.0p24F));  // ties to even
+  } else {
+    half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
+  }
+  return static_cast<std::uint16_t>(sign | half);
 }
 
 }  // namespace heed

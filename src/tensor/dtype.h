@@ -31,5 +31,7 @@ std::string_view dtype_name(DType type);
 
 // IEEE half as a bit pattern.
 float f16_to_f32(std::uint16_t bits);
+// The nearest one, of two the even one; infinity beyond the largest.
+std::uint16_t f32_to_f16(float value);
 
 }  // namespace heed
