@@ -152,10 +152,10 @@ class Model {
   };
 
   // Loads a directory with config.json, model.safetensors and tokenizer.json (or vocab.json and
-  // merges.txt), a .safetensors file in one, a model by the name with which `heed pull` downloaded
-  // it, or the built-in model "starter". Weights are copied into memory; the files are not used
-  // afterwards. Throws Error{not_found} if there is no model, Error{corrupt_data} for damaged or
-  // inconsistent files, Error{unsupported} for a model of another architecture.
+  // merges.txt), a .safetensors file in one, a .gguf file, a model by the name with which `heed
+  // pull` downloaded it, or the built-in model "starter". Weights are copied into memory; the files
+  // are not used afterwards. Throws Error{not_found} if there is no model, Error{corrupt_data} for
+  // damaged or inconsistent files, Error{unsupported} for a model of another architecture.
   static Model load(const std::string& name_or_directory, const LoadOptions& options = {});
 
   Model(Model&&) noexcept;

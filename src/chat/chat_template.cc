@@ -125,14 +125,18 @@ std::vector<ChatPart> ChatTemplate::render_parts(const ChatInput& input,
 std::optional<FoundChatTemplate> find_chat_template(const std::filesystem::path& directory) {
   const std::filesystem::path jinja_path = directory / "chat_template.jinja";
   const TokenizerConfig config(directory);
+  if (!std::filesystem::is_regular_file(jinja_path)) return find_chat_template(config);
+  FoundChatTemplate found;
+  found.special_tokens = config.special_tokens();
+  found.name = jinja_path.filename().string();
+  found.source = read_text_file(jinja_path, largest_template);
+  return found;
+}
+
+std::optional<FoundChatTemplate> find_chat_template(const TokenizerConfig& config) {
   const std::string& file = config.source();
   FoundChatTemplate found;
   found.special_tokens = config.special_tokens();
-  if (std::filesystem::is_regular_file(jinja_path)) {
-    found.name = jinja_path.filename().string();
-    found.source = read_text_file(jinja_path, largest_template);
-    return found;
-  }
   const Json* const published = config.find("chat_template");
   if (published == nullptr) return std::nullopt;
   found.name = "chat_template of tokenizer_config.json";

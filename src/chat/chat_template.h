@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/tokenizer_config.h"
 #include "chat/text.h"
 #include "chat/value.h"
 
@@ -80,5 +81,7 @@ struct FoundChatTemplate {
 // {"name", "template"} with one named "default"); nothing if there is neither. Throws
 // Error{corrupt_data} for files that are not as they should be.
 std::optional<FoundChatTemplate> find_chat_template(const std::filesystem::path& directory);
+// That of tokenizer_config.json alone.
+std::optional<FoundChatTemplate> find_chat_template(const TokenizerConfig& config);
 
 }  // namespace heed::chat

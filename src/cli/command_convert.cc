@@ -1,4 +1,4 @@
-// heed convert: writes a model in another weight format.
+// heed convert: writes a model in another weight format, as a directory or a GGUF file.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -11,6 +11,7 @@
 #include "cli/terminal/text.h"
 #include "engine/convert.h"
 #include "formats/config_file.h"
+#include "formats/gguf_files.h"
 
 namespace heed::cli {
 namespace {
@@ -34,7 +35,26 @@ SavedAs saved_as(const ConvertOptions& options) {
   return as;
 }
 
+// A file with the model's tokenizer and chat template.
+void write_gguf(const ConvertOptions& options) {
+  require(!options.embedding && !options.compute_f32, ErrorCode::invalid_argument,
+          "--embedding and --compute-f32 are options of model directories, not of GGUF files");
+  const GgufWeights weights = parse_gguf_weights(options.dtype);
+  require(options.force || !fs::exists(options.out), ErrorCode::conflict,
+          "'{}' is already there: choose another --out, or replace it with --force",
+          options.out.string());
+  convert_to_gguf(options.model, options.out, weights);
+  const auto bytes = static_cast<std::int64_t>(fs::file_size(options.out));
+  if (options.json) {
+    return print_json(
+        {{"model", options.out.string()}, {"dtype", options.dtype}, {"bytes", bytes}});
+  }
+  print(fmt::format("{} in {}, {}\n", options.out.string(), options.dtype,
+                    short_bytes(static_cast<double>(bytes))));
+}
+
 void convert(const ConvertOptions& options) {
+  if (is_gguf_path(options.out)) return write_gguf(options);
   const SavedAs as = saved_as(options);
   require(options.force || !fs::exists(options.out / config_file_name), ErrorCode::conflict,
           "'{}' already holds a model: choose another --out, or replace it with --force",
@@ -58,16 +78,15 @@ void add_convert_command(Command app) {
   auto options = std::make_shared<ConvertOptions>();
   command
       ->add_option("model", options->model,
-                   "Convert this model directory, pulled or built-in model")
+                   "Convert this model directory, GGUF file, pulled or built-in model")
       ->required()
       ->type_name("DIR");
   command
-      ->add_option(
-          "--dtype", options->dtype,
-          "Store matrices in f32, bf16, int8 or int4; embeddings, norms and biases stay f32")
+      ->add_option("--dtype", options->dtype,
+                   "Store matrices in f32, bf16, int8 or int4 (GGUF: see below)")
       ->required()
       ->type_name("DTYPE");
-  command->add_option("-o,--out", options->out, "Write the model to this directory")
+  command->add_option("-o,--out", options->out, "Write to this directory, or GGUF file NAME.gguf")
       ->required()
       ->type_name("DIR");
   command->add_flag("--embedding", options->embedding, "Store the token embedding in DTYPE too");
@@ -75,6 +94,9 @@ void add_convert_command(Command app) {
                     "Mark the model to be computed in f32 with the stored numbers");
   command->add_flag("--force", options->force, "Replace an existing model");
   add_json_option(*command, options->json);
+  command->footer(
+      "With --out NAME.gguf, DTYPE is f32, f16, bf16, q8_0, q4_0 or q4_k_m; the file has the "
+      "tokenizer and chat template, too.");
   command->callback([options] { convert(*options); });
 }
 

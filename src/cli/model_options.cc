@@ -40,9 +40,9 @@ namespace {}  // namespace
 
 void add_model_option(Command command, std::string& model) {
   command
-      .add_option(
-          "-m,--model", model,
-          "Load a model directory, run, .safetensors file, pulled name, \"starter\" or \"english\"")
+      .add_option("-m,--model", model,
+                  "Load a model directory, run, .safetensors or .gguf file, pulled name, "
+                  "\"starter\" or \"english\"")
       ->capture_default_str()
       ->type_name("MODEL");
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "formats/gguf_save.h"
 #include "formats/model_files.h"
 
 namespace heed {
@@ -12,5 +13,9 @@ namespace heed {
 // with. Throws what loading and save_transformer() throw, and Error{unsupported} for a model that
 // is stored rounded already.
 void convert_model(const std::string& model, const std::filesystem::path& out, const SavedAs& as);
+
+// The same as one GGUF file, with the tokenizer and the chat template.
+void convert_to_gguf(const std::string& model, const std::filesystem::path& out,
+                     GgufWeights weights);
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 #include "heed/explain.h"
 
 #include "engine/facade.h"
+#include "formats/gguf_files.h"
 #include "formats/model_files.h"
 #include "heed/pair_activations.h"
 #include "microscope/explain/attribution.h"
@@ -90,7 +91,8 @@ std::vector<NearestWords> nearest_words(const Model& model, std::span<const std:
 void save_processed(const Model& model, const std::string& directory) {
   const LoadedModel& loaded = ModelAccess::loaded(model);
   const bool has_files =
-      !loaded.directory.empty() && std::filesystem::exists(loaded.directory / config_file_name);
+      is_gguf_path(loaded.directory) ||
+      (!loaded.directory.empty() && std::filesystem::exists(loaded.directory / config_file_name));
   SourceFiles files;
   if (has_files) {
     files = read_source_files(loaded.directory);

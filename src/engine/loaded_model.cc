@@ -11,6 +11,7 @@
 #include "engine/pull.h"
 #include "engine/special_tokens.h"
 #include "formats/config_file.h"
+#include "formats/gguf_files.h"
 #include "formats/model_files.h"
 #include "formats/text_ends.h"
 #include "generate/generator.h"
@@ -135,7 +136,7 @@ LoadedModel load_model(const std::string& name_or_path) {
       .name = {}, .transformer = load_transformer(StacksWanted::one, path), .tokenizer = nullptr};
   model.name = model_name(name_or_path);
   const std::filesystem::path directory = model_directory(path);
-  if (holds_tokenizer(directory)) model.tokenizer = load_tokenizer(directory);
+  model.tokenizer = find_tokenizer(directory);
   model.directory = directory;
   model.reading = reading_of(directory);
   const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
@@ -148,7 +149,8 @@ std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path)
   if (const auto files = embedded_model(name_or_path)) return embedded_tokenizer(*files);
   // The file of a model's weights stands for its directory.
   const std::filesystem::path path = model_path(name_or_path);
-  return load_tokenizer(path.extension() == ".safetensors" ? model_directory(path) : path);
+  const bool is_weights = path.extension() == ".safetensors" || is_gguf_path(path);
+  return is_weights ? require_tokenizer(path) : load_tokenizer(path);
 }
 
 std::filesystem::path model_path(const std::filesystem::path& path) {
@@ -170,6 +172,7 @@ std::string model_name(const std::string& name_or_path) {
   const std::filesystem::path directory =
       std::filesystem::canonical(model_directory(model_path(name_or_path)));
   if (std::string pulled = pulled_model_name(directory); !pulled.empty()) return pulled;
+  if (is_gguf_path(directory)) return gguf_model_name(directory);
   std::string own = directory.filename().string();
   for (const std::filesystem::path& above :
        {directory.parent_path(), directory.parent_path().parent_path()}) {
@@ -265,7 +268,8 @@ LoadedModel load_model(const std::string& name_or_path, const LoadOptions& optio
 
 namespace {
 
-// The config.json of a model that is on disk; nothing for a name that no model there has.
+// The config.json of a model that is on disk, or its GGUF file; nothing for a name that no model
+// there has.
 std::optional<std::filesystem::path> find_config_file(const std::string& name_or_path) {
   const std::filesystem::path path = name_or_path;
   if (std::filesystem::is_directory(path) || path.extension() == ".safetensors") {
@@ -273,24 +277,28 @@ std::optional<std::filesystem::path> find_config_file(const std::string& name_or
   }
   if (std::filesystem::exists(path)) return path;
   const auto pulled = find_pulled_model(name_or_path);
-  return pulled ? std::optional(*pulled / config_file_name) : std::nullopt;
+  if (!pulled || is_gguf_path(*pulled)) return pulled;
+  return *pulled / config_file_name;
 }
 
 }  // namespace
 
 StackSpecification find_gpt_config(const std::string& name_or_path) {
   if (is_model_preset(name_or_path)) return model_preset(name_or_path).config;
-  if (const auto file = find_config_file(name_or_path)) return read_gpt_config(*file);
+  if (const auto file = find_config_file(name_or_path)) {
+    return is_gguf_path(*file) ? read_architecture(*file).decoder() : read_gpt_config(*file);
+  }
   return model_preset(name_or_path).config;  // fails with the names there are
 }
 
 Architecture find_translator_architecture(const std::string& name_or_path) {
   const std::filesystem::path path = name_or_path;
   Architecture found;
-  if (std::filesystem::is_directory(path) || find_pulled_model(name_or_path)) {
+  const bool is_file = is_gguf_path(path) && std::filesystem::exists(path);
+  if (is_file || std::filesystem::is_directory(path) || find_pulled_model(name_or_path)) {
     const std::filesystem::path model = model_path(path);
     found =
-        is_encoder_decoder_directory(model)
+        is_gguf_path(model) || is_encoder_decoder_directory(model)
             ? read_architecture(model)
             : Architecture{.stacks = {read_gpt_config(model_directory(model) / config_file_name)}};
   } else {
@@ -307,6 +315,7 @@ Architecture find_architecture(const std::string& name_or_path) {
   if (const auto* preset = find_architecture_preset(name_or_path)) return preset->architecture;
   if (is_model_preset(name_or_path)) return {.stacks = {model_preset(name_or_path).config}};
   if (const auto file = find_config_file(name_or_path)) {
+    if (is_gguf_path(*file)) return read_architecture(*file);
     return architecture_from_json(read_config_document(*file), file->string());
   }
   require(is_run_preset(name_or_path), ErrorCode::not_found,

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
+#include "formats/gguf_files.h"
 #include "formats/model_files.h"
 #include "tokenizer/tokenizer_files.h"
 
@@ -47,15 +48,18 @@ LoadedTranslator translator_in(const std::string& name_or_path, TokenizerNeed ne
   if (is_embedded_decoder(name_or_path)) fail_without_encoder(name_or_path);
   const std::filesystem::path path = model_path(name_or_path);
   const std::filesystem::path directory = model_directory(path);
-  require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
-          "'{}' is not a model: it has no {}", path.string(), config_file_name);
+  require(is_gguf_path(directory) || std::filesystem::exists(directory / config_file_name),
+          ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
+          config_file_name);
   if (!is_encoder_decoder_directory(path)) fail_without_encoder(name_or_path);
-  const bool leaves_out = need == TokenizerNeed::optional && !holds_tokenizer(directory);
-  return {
-      .name = model_name(name_or_path),
-      .model = load_transformer(StacksWanted::two, path),
-      .tokenizers = leaves_out ? TranslationTokenizers{} : load_translation_tokenizers(directory),
-      .reading = reading_of(directory)};
+  const bool has_tokenizer =
+      is_gguf_path(directory) ? find_tokenizer(directory) != nullptr : holds_tokenizer(directory);
+  const bool leaves_out = need == TokenizerNeed::optional && !has_tokenizer;
+  return {.name = model_name(name_or_path),
+          .model = load_transformer(StacksWanted::two, path),
+          .tokenizers =
+              leaves_out ? TranslationTokenizers{} : require_translation_tokenizers(directory),
+          .reading = reading_of(directory)};
 }
 
 constexpr std::array<std::string_view, 3> treatment_names{"refuse", "crop", "split"};

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "chat/chat_template.h"
+#include "formats/gguf_files.h"
+#include "formats/model_files.h"
 
 namespace heed {
 namespace {
@@ -23,9 +25,16 @@ std::string formatted_date(const std::string& format) {
 
 }  // namespace
 
-std::optional<ModelChat> ModelChat::find(const LoadedModel& model) {
+std::optional<chat::FoundChatTemplate> find_chat_template(const LoadedModel& model) {
   if (model.directory.empty()) return std::nullopt;
-  auto found = chat::find_chat_template(model.directory);
+  if (!is_gguf_path(model.directory)) return chat::find_chat_template(model.directory);
+  auto found = chat::find_chat_template(read_tokenizer_config(model.directory));
+  if (found) found->name = "chat_template of " + model.directory.filename().string();
+  return found;
+}
+
+std::optional<ModelChat> ModelChat::find(const LoadedModel& model) {
+  auto found = find_chat_template(model);
   if (!found) return std::nullopt;
   return ModelChat(found->source, std::move(found->name), std::move(found->special_tokens),
                    found->tool_use);

@@ -24,6 +24,9 @@ struct ChatPrompt {
   chat::ChatEnd end = chat::ChatEnd::reply_begun;
 };
 
+// The template of a model's directory or GGUF file; nothing where there is none, or no file.
+std::optional<chat::FoundChatTemplate> find_chat_template(const LoadedModel& model);
+
 // Copies share the template. Threads may use one at the same time.
 class ModelChat {
  public:

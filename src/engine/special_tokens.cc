@@ -4,6 +4,7 @@
 
 #include "base/tokenizer_config.h"
 #include "formats/config_file.h"
+#include "formats/model_files.h"
 #include "formats/text_ends.h"
 
 namespace heed {
@@ -31,7 +32,7 @@ std::vector<std::int32_t> special_tokens(const LoadedModel& model) {
 std::vector<std::int32_t> named_end_tokens(const std::filesystem::path& directory,
                                            std::int64_t vocabulary, const Tokenizer* tokenizer) {
   std::vector<std::int64_t> ids = read_end_tokens(read_model_fields(directory), vocabulary);
-  if (tokenizer != nullptr) add_named(TokenizerConfig(directory), *tokenizer, ids);
+  if (tokenizer != nullptr) add_named(read_tokenizer_config(directory), *tokenizer, ids);
   std::vector<std::int32_t> tokens;
   for (const std::int64_t id : ids) {
     if (id >= 0 && id < vocabulary) tokens.push_back(static_cast<std::int32_t>(id));

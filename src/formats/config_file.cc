@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "formats/gguf_files.h"
 #include "formats/model_files.h"
 #include "formats/text_ends.h"
 #include "tokenizer/reading.h"
@@ -151,6 +152,7 @@ const std::vector<std::string_view>& companion_file_names() {
 
 SourceFiles read_source_files(const std::filesystem::path& directory_or_file) {
   const std::filesystem::path directory = model_directory(directory_or_file);
+  if (is_gguf_path(directory)) return read_gguf_source_files(directory);
   SourceFiles files;
   files.config = read_ordered_config(directory / config_file_name);
   for (const std::string_view name : companion_file_names()) {
@@ -162,6 +164,10 @@ SourceFiles read_source_files(const std::filesystem::path& directory_or_file) {
 }
 
 ConfigFields read_model_fields(const std::filesystem::path& directory) {
+  if (is_gguf_path(directory)) {
+    GgufModel model = open_gguf_model(directory);
+    return {std::move(model.config), std::move(model.source)};
+  }
   const std::filesystem::path config = directory / config_file_name;
   const std::filesystem::path generation = directory / generation_config_file_name;
   const ConfigFields fields(read_config_document(config), config.string());

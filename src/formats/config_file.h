@@ -71,7 +71,8 @@ struct SourceFiles {
 // Throws what model_directory and read_config_document throw.
 SourceFiles read_source_files(const std::filesystem::path& directory_or_file);
 
-// The fields of a directory's config.json, and of generation_config.json, which leads. Throws
+// The fields of a directory's config.json, and of generation_config.json, which leads; of a GGUF
+// file, those that its metadata says. Throws
 // Error{corrupt_data} for files that are not as they should be.
 ConfigFields read_model_fields(const std::filesystem::path& directory);
 

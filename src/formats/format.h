@@ -22,6 +22,7 @@ enum class Storage {
   transposed,         // [in, out]
   heads_interleaved,  // query_key_value as (H, 3, D, C): each head's query, key and value together
   one_row,            // a vector (out) as [1, out]
+  pairs_adjacent,     // rows (H, D) with the two channels that rotate as a pair side by side
 };
 
 // A tensor of a file, and the rows of a parameter that it holds.
@@ -66,6 +67,7 @@ struct Format {
   bool (*is_buffer)(std::string_view name);
   // None, where a format has no such function.
   std::function<std::vector<ComputedTensor>(const Architecture& architecture)> computed{};
+  std::string_view described_by = "config.json";  // what a file's tensors are compared with
 };
 
 // The same of a family of decoders, which says what it is of one stack.

@@ -13,6 +13,8 @@
 #include "checkpoint/tensor_source.h"
 #include "formats/config_file.h"
 #include "formats/format.h"
+#include "formats/gguf_files.h"
+#include "formats/gguf_tokenizer.h"
 #include "formats/stored_tensors.h"
 
 namespace heed {
@@ -117,10 +119,14 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
   const std::string name = directory_or_file.string();
   require(std::filesystem::exists(directory_or_file), ErrorCode::not_found,
           "there is no model '{}'", name);
-  require(name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"),
-          ErrorCode::unsupported,
-          "'{}' is not a model: expected a directory with {} and {}, or a .safetensors file in one",
-          name, config_file_name, weights_file_name);
+  if (is_gguf_path(directory_or_file)) return directory_or_file;
+  require(
+      name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") ||
+          name.ends_with(".bin") || name.ends_with(".bin.index.json"),
+      ErrorCode::unsupported,
+      "'{}' is not a model: expected a directory with {} and {}, a .safetensors file in one, or a "
+      ".gguf file",
+      name, config_file_name, weights_file_name);
   std::filesystem::path directory =
       directory_or_file.has_parent_path() ? directory_or_file.parent_path() : ".";
   require(std::filesystem::exists(directory / config_file_name), ErrorCode::not_found,
@@ -130,6 +136,12 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 
 Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file) {
   const std::filesystem::path directory = model_directory(directory_or_file);
+  if (is_gguf_path(directory)) {
+    const GgufModel model = open_gguf_model(directory, require_kind_of(stacks));
+    return build(
+        {.format = model.format, .source = model.source, .architecture = model.architecture},
+        model.tensors);
+  }
   const Described described = describe(read_model_fields(directory), require_kind_of(stacks));
   return build(described, open_tensor_source(directory_or_file));
 }
@@ -144,12 +156,16 @@ Transformer load_transformer(StacksWanted stacks, const ModelBytes& files) {
 
 Architecture read_architecture(const std::filesystem::path& directory_or_file) {
   const std::filesystem::path directory = model_directory(directory_or_file);
+  if (is_gguf_path(directory)) return open_gguf_model(directory).architecture;
   const ConfigFields fields = read_model_fields(directory);
   return read_described(format_of_config(fields), fields);
 }
 
 bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file) {
   if (!std::filesystem::exists(directory_or_file)) return false;
+  if (is_gguf_path(directory_or_file)) {
+    return open_gguf_model(directory_or_file).architecture.is_encoder_decoder();
+  }
   const std::filesystem::path config = model_directory(directory_or_file) / config_file_name;
   if (!std::filesystem::exists(config)) return false;
   const ConfigFields fields(read_config_document(config), config.string());
@@ -157,6 +173,35 @@ bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file
   return std::ranges::any_of(formats(), [&](const Format& format) {
     return format.is_encoder_decoder && std::ranges::count(format.model_types, type) > 0;
   });
+}
+
+std::unique_ptr<Tokenizer> find_tokenizer(const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  if (is_gguf_path(directory)) return load_gguf_tokenizer(directory);
+  return holds_tokenizer(directory) ? load_tokenizer(directory) : nullptr;
+}
+
+std::unique_ptr<Tokenizer> require_tokenizer(const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  if (!is_gguf_path(directory)) return load_tokenizer(directory);
+  auto tokenizer = load_gguf_tokenizer(directory);
+  require(tokenizer != nullptr, ErrorCode::not_found, "'{}' holds no tokenizer",
+          directory.string());
+  return tokenizer;
+}
+
+TranslationTokenizers require_translation_tokenizers(
+    const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  if (!is_gguf_path(directory)) return load_translation_tokenizers(directory);
+  const std::shared_ptr<const Tokenizer> both = require_tokenizer(directory);
+  return {both, both};
+}
+
+TokenizerConfig read_tokenizer_config(const std::filesystem::path& directory_or_file) {
+  const std::filesystem::path directory = model_directory(directory_or_file);
+  if (!is_gguf_path(directory)) return TokenizerConfig(directory);
+  return TokenizerConfig::of(gguf_tokenizer_config(open_gguf_parts(directory).front()));
 }
 
 void save_transformer(const Transformer& model, const std::filesystem::path& directory,

@@ -1,24 +1,27 @@
-// A model as a directory in Hugging Face's layout: config.json and model.safetensors (or shards of
-// it), in any format of format.h.
+// A model as a directory in Hugging Face's layout, config.json and model.safetensors (or shards of
+// it) in any format of format.h, or as a GGUF file (formats/gguf_files.h).
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/tokenizer_config.h"
 #include "formats/config_file.h"
 #include "model/transformer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace heed {
 
 inline constexpr const char* weights_file_name = "model.safetensors";
 
 // The directory of a model, given the directory itself or a safetensors file (or the index of its
-// shards) in it. Throws Error{not_found} where the path or config.json is missing, and
-// Error{unsupported} for another kind of file.
+// shards) in it; a GGUF file, which is a whole model, itself. Throws Error{not_found} where the
+// path or config.json is missing, and Error{unsupported} for another kind of file.
 std::filesystem::path model_directory(const std::filesystem::path& directory_or_file);
 
 // What begins and ends texts is read as formats/text_ends.h says. Tensor names may carry or lack
@@ -30,7 +33,7 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 enum class StacksWanted { one, two };
 Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file);
 
-// What a model's config.json describes.
+// What a model's config.json, or the metadata of its GGUF file, describes.
 Architecture read_architecture(const std::filesystem::path& directory_or_file);
 // Whether there is a model there of an encoder and a decoder. Throws as parse_json does.
 bool is_encoder_decoder_directory(const std::filesystem::path& directory_or_file);
@@ -42,6 +45,15 @@ struct ModelBytes {
   std::span<const std::byte> weights;
 };
 Transformer load_transformer(StacksWanted stacks, const ModelBytes& files);
+
+// The tokenizer of a model, of its directory or inside its GGUF file; null where it has none.
+std::unique_ptr<Tokenizer> find_tokenizer(const std::filesystem::path& directory_or_file);
+// The same. Throws Error{not_found} where the model has none.
+std::unique_ptr<Tokenizer> require_tokenizer(const std::filesystem::path& directory_or_file);
+TranslationTokenizers require_translation_tokenizers(
+    const std::filesystem::path& directory_or_file);
+// What tokenizer_config.json says, or the same keys of a GGUF file.
+TokenizerConfig read_tokenizer_config(const std::filesystem::path& directory_or_file);
 
 // Writes both files and those of its source, in the layout that `transformers` loads, as
 // written_config() says. Files of companion_file_names() that the source does not have are removed,

@@ -47,6 +47,34 @@ void interleave(const AttentionSpecification& attention, Direction direction,
   }
 }
 
+// Rows i and i + D/2 of a head are 2i and 2i + 1 of the file.
+void pair_rows(std::int64_t head_size, Direction direction, std::span<const float> from,
+               std::span<float> to, std::int64_t rows) {
+  const std::size_t width = from.size() / static_cast<std::size_t>(rows);
+  check(head_size % 2 == 0 && rows % head_size == 0, "whole heads of pairs are stored");
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t head = row / head_size, channel = row % head_size;
+    const std::int64_t paired =
+        head * head_size + channel % (head_size / 2) * 2 + channel / (head_size / 2);
+    const bool loads = direction == Direction::to_memory;
+    std::ranges::copy(from.subspan(static_cast<std::size_t>(loads ? paired : row) * width, width),
+                      to.begin() + (loads ? row : paired) * static_cast<std::ptrdiff_t>(width));
+  }
+}
+
+bool moves_rows(Storage storage) {
+  return storage == Storage::heads_interleaved || storage == Storage::pairs_adjacent;
+}
+
+// The rows of a parameter between memory and the order of its file.
+void move_rows(const AttentionSpecification& attention, const StoredTensor& stored,
+               Direction direction, std::span<const float> from, std::span<float> to) {
+  if (stored.storage == Storage::heads_interleaved) {
+    return interleave(attention, direction, from, to);
+  }
+  pair_rows(attention.head_size, direction, from, to, stored.shape[0]);
+}
+
 // The rows of a table whose first piece is `part`, each while it is here.
 std::function<void(const ByteSink&)> in_pieces(const StackSchedule& schedule,
                                                const ParameterPart& part, View<const float> rows) {
@@ -197,9 +225,10 @@ void StoredModel::check_tensors(const TensorSource& source) const {
     if (entry == nullptr && stored.may_be_absent) continue;
     const std::int64_t elements = shape_in_file(stored).size();
     require(entry != nullptr && entry->shape.size() == elements, ErrorCode::corrupt_data,
-            "{}: '{}' {}, but config.json requires {} elements", source.source(),
+            "{}: '{}' {}, but {} requires {} elements", source.source(),
             entry == nullptr ? stored.name : entry->name,
-            entry == nullptr ? "is missing" : "has shape " + entry->shape.text(), elements);
+            entry == nullptr ? "is missing" : "has shape " + entry->shape.text(),
+            format_.described_by, elements);
   }
 }
 
@@ -211,11 +240,11 @@ void StoredModel::read_rows(const TensorSource& source, const StoredTensor& stor
   const TensorEntry* const entry = find(source, stored);
   if (entry == nullptr && stored.may_be_absent) return;
   const Shape in_file = shape_in_file(stored);
-  require(entry != nullptr, ErrorCode::corrupt_data,
-          "{}: tensor '{}' is missing; config.json requires it", source.source(), stored.name);
+  require(entry != nullptr, ErrorCode::corrupt_data, "{}: tensor '{}' is missing; {} requires it",
+          source.source(), stored.name, format_.described_by);
   require(entry->shape == in_file, ErrorCode::corrupt_data,
-          "{}: '{}' has shape {}, but config.json requires {}", source.source(), entry->name,
-          entry->shape.text(), in_file.text());
+          "{}: '{}' has shape {}, but {} requires {}", source.source(), entry->name,
+          entry->shape.text(), format_.described_by, in_file.text());
   if (stored.storage == Storage::transposed) return read_transposed_as_f32(*entry, rows);
   if (stored.storage == Storage::one_row) return read_as_f32(*entry, rows.reshape(in_file));
   if (stored.unused_rows == 0) return read_as_f32(*entry, rows);
@@ -228,14 +257,14 @@ void StoredModel::read_rows(const TensorSource& source, const StoredTensor& stor
 void StoredModel::read_one(const TensorSource& source, const StoredTensor& stored,
                            Parameters& parameters) const {
   const View<float> rows = rows_of(parameters.tensor(stored.parameter), stored);
-  if (stored.storage != Storage::heads_interleaved) {
+  if (!moves_rows(stored.storage)) {
     read_rows(source, stored, rows);
     return check_aliases(source, stored, rows);
   }
   Tensor<float> in_file(stored.shape);
   read_rows(source, stored, in_file);
-  interleave(architecture_.of(stored.parameter.site).block.attention, Direction::to_memory,
-             in_file.span(), rows.span());
+  move_rows(architecture_.of(stored.parameter.site).block.attention, stored, Direction::to_memory,
+            in_file.span(), rows.span());
 }
 
 // A parameter that the config excludes must be absent from the file, or zero.
@@ -311,9 +340,9 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
   const View<float> used = stored.unused_rows > 0
                                ? values.view().slice(0, stored.unused_rows, values.shape()[0])
                                : values.view();
-  if (stored.storage == Storage::heads_interleaved) {
-    interleave(architecture_.of(stored.parameter.site).block.attention, Direction::to_file,
-               rows.span(), used.span());
+  if (moves_rows(stored.storage)) {
+    move_rows(architecture_.of(stored.parameter.site).block.attention, stored, Direction::to_file,
+              rows.span(), used.span());
   } else {
     std::ranges::copy(rows.span(), used.data());
   }
@@ -362,7 +391,7 @@ void StoredModel::append(const StoredTensor& stored, const Parameters& parameter
                          std::deque<Tensor<float>>& room,
                          std::vector<OutgoingTensor>& tensors) const {
   View<const float> rows = rows_of(parameters.tensor(stored.parameter), stored);
-  const bool is_copied = stored.storage == Storage::heads_interleaved || stored.unused_rows > 0;
+  const bool is_copied = moves_rows(stored.storage) || stored.unused_rows > 0;
   if (holds_integers(stored)) {
     if (is_copied) rows = room.emplace_back(in_file(stored, rows));
     return append_integers(tensors, stored.name, rows, weights_);

@@ -58,10 +58,9 @@ ChosenTemplate template_instead(std::string_view jinja, const Error& error) {
 }
 
 ChosenTemplate template_of_model(const LoadedModel& model) {
-  if (model.directory.empty()) return {ChatTemplate::built_in("plain"), ""};
   std::string jinja;
   try {
-    auto found = chat::find_chat_template(model.directory);
+    auto found = find_chat_template(model);
     if (!found) return {ChatTemplate::built_in("plain"), ""};
     jinja = found->source;
     return {ChatTemplate::from_jinja(ModelChat(jinja, std::move(found->name),
@@ -75,11 +74,7 @@ ChosenTemplate template_of_model(const LoadedModel& model) {
 // The special tokens that it may name are those of the template that it replaces.
 ModelChat jinja_file(const std::string& file, const std::string& name, const LoadedModel& model) {
   std::map<std::string, std::string> special_tokens;
-  if (!model.directory.empty()) {
-    if (auto own = chat::find_chat_template(model.directory)) {
-      special_tokens = std::move(own->special_tokens);
-    }
-  }
+  if (auto own = find_chat_template(model)) special_tokens = std::move(own->special_tokens);
   return {read_text_file(file, chat::largest_template), name, std::move(special_tokens)};
 }
 

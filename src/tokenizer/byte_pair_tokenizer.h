@@ -50,6 +50,8 @@ class BytePairTokenizer : public Tokenizer {
   std::string to_json() const override;
 
   const std::vector<MergeRule>& merges() const { return merges_; }
+  WordPattern pattern() const { return pattern_; }
+  bool ignores_merges() const { return ignore_merges_; }
 
   // A token in byte letters, as vocab.json has it; an added token as it is.
   std::string token_letters(std::int32_t id) const;

@@ -55,5 +55,6 @@ std::unique_ptr<const NormaliserStep> make_precompiled_step(std::string encoded,
 
 // Base64 (RFC 4648) with padding. Nothing for a text that is not base64.
 std::optional<std::string> decode_base64(std::string_view text);
+std::string encode_base64(std::string_view bytes);
 
 }  // namespace heed

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "formats/model_files.h"
 #include "kernels/kernels.h"
 #include "model/parameter_count.h"
 #include "tokenizer/character_tokenizer.h"
@@ -252,7 +253,7 @@ void LanguageModelTask::prepare_text(SavedState saved) {
   if (saved == SavedState::present) {
     tokenizer_ = load_tokenizer(directory_.last());
   } else if (!request_.from.empty()) {
-    tokenizer_ = load_tokenizer(request_.from);
+    tokenizer_ = require_tokenizer(request_.from);
   } else {
     tokenizer_ = choose_tokenizer(settings_, corpus_, progress, request_.stop);
   }

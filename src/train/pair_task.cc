@@ -253,7 +253,7 @@ void PairTask::prepare_text(SavedState saved) {
   if (saved == SavedState::present) {
     tokenizers_ = load_translation_tokenizers(directory_.last());
   } else if (!request_.from.empty()) {
-    tokenizers_ = load_translation_tokenizers(request_.from);
+    tokenizers_ = require_translation_tokenizers(request_.from);
   } else {
     tokenizers_ = learned ? learn_vocabulary() : load_translation_tokenizers(settings_.tokenizer);
   }

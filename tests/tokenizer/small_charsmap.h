@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/charsmap.h"
+
 namespace heed {
 
 inline std::string little_endian(std::uint32_t value) {
@@ -109,21 +111,6 @@ inline std::string small_sentence_piece(std::uint64_t model_type = 1) {
   model += small_piece("@@", 0, 4);
   model += protobuf_bytes(2, protobuf_number(3, model_type));
   return model + protobuf_bytes(3, protobuf_bytes(2, small_charsmap()));
-}
-
-inline std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view letters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t value = 0;
-    for (std::size_t j = i; j < i + 3; ++j) {
-      value = value << 8 | (j < bytes.size() ? static_cast<unsigned char>(bytes[j]) : 0);
-    }
-    for (int shift = 18; shift >= 0; shift -= 6) text.push_back(letters[value >> shift & 63]);
-  }
-  for (std::size_t i = 0; i < (3 - bytes.size() % 3) % 3; ++i) text[text.size() - 1 - i] = '=';
-  return text;
 }
 
 }  // namespace heed

@@ -1,0 +1,113 @@
+// Compares heed with llama.cpp on files that heed writes: the same tokens of difficult texts, and
+// the same greedy text of 64 tokens in f32 and Q8_0; other types are loaded and shown.
+//
+//   npm install --prefix DIR node-llama-cpp        (a prebuilt llama.cpp for this processor)
+//   node scripts/compare_llama_cpp.mjs DIR HEED MODEL…
+//
+// HEED is the program, a MODEL what its option -m takes. llama.cpp computes with keys and values in
+// f32 here; its GELU is the approximation by tanh for every family, so that models with the exact
+// one may part where two tokens are nearly as likely.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [modules, heed, ...models] = process.argv.slice(2);
+if (models.length === 0) {
+  console.error("usage: node scripts/compare_llama_cpp.mjs DIR HEED MODEL…");
+  process.exit(2);
+}
+const entry = join(resolve(modules), "node_modules/node-llama-cpp/dist/index.js");
+const { getLlama } = await import(pathToFileURL(entry).href);
+const llama = await getLlama({ gpu: false, build: "never", skipDownload: true, logLevel: "error" });
+
+const generated = 64;
+
+const run = (...options) =>
+  execFileSync(heed, options, { encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "inherit"] });
+const ids = (file, text) => JSON.parse(run("tokenize", "-m", file, "--no-special", "--json", "--", text)).ids;
+
+// Texts of pieces that tokenizers treat in ways of their own, by a generator of its own seed.
+function difficultTexts(count) {
+  const pieces = [
+    " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", " \n ", "a", "The", "the cat", "don't", "I'LL", "we've", "'s", "''",
+    "1", "12", "123", "1234567", "3.14", "1,000", "é", "e\u0301", "ß", "Ǆ", "ﬁ", "İ", "naïve", "Привет", "мир", "你好",
+    "世界", "こんにちは", "안녕", "مرحبا", "हिन्दी", "ไทย", "👍", "👨‍👩‍👧", "🇩🇪", "\u00a0", "\u2003", "\u200b", "\u2028", "\ufeff",
+    "...", "!!!", "?!", "--", "—", "“q”", "(x)", "[y]", "{z}", "<b>", "</s", "<|", "|>", "#include", "foo_bar", "camelCase",
+    "HTTPServer", "a/b\\c", "x=1;", "==", "\\n", "@@", "▁", "Ġ", "\u0001", "\u007f", "aaaaaaaaaaaaaaaa", "ABABABAB", "ⅷ", "²",
+    "½", "𝒳", "\u{1d7d8}",
+  ];
+  let state = 88172645463325252n;
+  const next = (below) => {
+    state ^= (state << 13n) & 0xffffffffffffffffn;
+    state ^= state >> 7n;
+    state ^= (state << 17n) & 0xffffffffffffffffn;
+    return Number(state % BigInt(below));
+  };
+  return Array.from({ length: count }, () =>
+    Array.from({ length: 1 + next(9) }, () => pieces[next(pieces.length)]).join(""),
+  );
+}
+
+async function llamaTokens(model, prompt) {
+  const context = await model.createContext({
+    contextSize: prompt.length + generated + 8,
+    threads: 1,
+    flashAttention: false,
+    experimentalKvCacheKeyType: "F32",
+    experimentalKvCacheValueType: "F32",
+  });
+  const tokens = [];
+  for await (const token of context.getSequence().evaluate(prompt, { temperature: 0, yieldEogToken: true })) {
+    tokens.push(token);
+    if (tokens.length === generated) break;
+  }
+  await context.dispose();
+  return tokens;
+}
+
+function heedTokens(file, prompt) {
+  const options = ["--tokens", prompt.join(","), "-n", String(generated), "--greedy", "--ignore-eos", "--json", "-t", "1"];
+  return JSON.parse(run("generate", "-m", file, ...options)).tokens.map(({ id }) => id);
+}
+
+let failures = 0;
+const check = (passed, text) => {
+  console.log(`${passed ? "same     " : "DIFFERENT"} ${text}`);
+  if (!passed) failures += 1;
+};
+
+const directory = mkdtempSync(join(tmpdir(), "heed-llama-cpp-"));
+try {
+  for (const name of models) {
+    for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_k_m"]) {
+      const file = join(directory, `model-${type}.gguf`);
+      run("convert", name, "--dtype", type, "--out", file, "--force");
+      const model = await llama.loadModel({ modelPath: file });
+      if (type === "f32") {
+        const texts = difficultTexts(500);
+        const different = texts.filter(
+          (text) => model.tokenize(text, false).join() !== ids(file, text).join(),
+        );
+        for (const text of different.slice(0, 5)) {
+          const ours = ids(file, text).join(" ");
+          console.log(`  ${JSON.stringify(text)}: llama.cpp ${model.tokenize(text, false).join(" ")}, heed ${ours}`);
+        }
+        check(different.length === 0, `${name}: tokens of ${texts.length - different.length} of ${texts.length} texts`);
+      }
+      const prompt = ids(file, "the cat sat on the mat and");
+      const [theirs, ours] = [await llamaTokens(model, prompt), heedTokens(file, prompt)];
+      let same = 0;
+      while (same < generated && theirs[same] === ours[same]) same += 1;
+      const text = `${name} in ${type}: ${same} of ${generated} greedy tokens`;
+      if (type === "f32" || type === "q8_0") check(same === generated, text);
+      else console.log(`          ${text}`);
+      await model.dispose();
+      rmSync(file);
+    }
+  }
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}
+process.exit(failures === 0 ? 0 : 1);

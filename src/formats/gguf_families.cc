@@ -1,0 +1,216 @@
+#include "formats/gguf_families.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/error.h"
+#include "model/parameters.h"
+
+namespace heed {
+namespace {
+
+using Presence = GgufField::Presence;
+using Projections = GgufFamily::Projections;
+using Pairs = GgufFamily::Pairs;
+
+// What LLaMA and its descendants have in common.
+std::vector<GgufField> llama_like(GgufField norm) {
+  return {{"context_length", "max_position_embeddings"},
+          {"embedding_length", "hidden_size"},
+          {"block_count", "num_hidden_layers"},
+          {"feed_forward_length", "intermediate_size"},
+          {"attention.head_count", "num_attention_heads"},
+          {"attention.head_count_kv", "num_key_value_heads", GgufKind::integer, Presence::optional},
+          {"rope.freq_base", "rope_theta", GgufKind::number, Presence::optional},
+          norm};
+}
+
+constexpr GgufField rms_epsilon{"attention.layer_norm_rms_epsilon", "rms_norm_eps",
+                                GgufKind::number};
+
+std::vector<GgufField> with(std::vector<GgufField> fields, GgufField another) {
+  fields.push_back(another);
+  return fields;
+}
+
+constexpr GgufField head_size_field{"attention.key_length", "head_dim", GgufKind::integer,
+                              Presence::optional};
+
+const std::vector<GgufFamily>& families() {
+  static const std::vector<GgufFamily> all{
+      {.architecture = "gpt2",
+       .model_types = {"gpt2"},
+       .fields = {{"context_length", "n_positions"},
+                  {"embedding_length", "n_embd"},
+                  {"block_count", "n_layer"},
+                  {"feed_forward_length", "n_inner"},
+                  {"attention.head_count", "n_head"},
+                  {"attention.layer_norm_epsilon", "layer_norm_epsilon", GgufKind::number}},
+       .projections = Projections::joined},
+      {.architecture = "llama",
+       .model_types = {"llama", "mistral"},
+       .fields = with(llama_like(rms_epsilon), head_size_field),
+       .pairs = Pairs::adjacent},
+      {.architecture = "qwen2", .model_types = {"qwen2"}, .fields = llama_like(rms_epsilon)},
+      {.architecture = "qwen3",
+       .model_types = {"qwen3"},
+       .fields = with(llama_like(rms_epsilon), head_size_field)},
+      {.architecture = "starcoder2",
+       .model_types = {"starcoder2"},
+       .fields = llama_like({"attention.layer_norm_epsilon", "norm_epsilon", GgufKind::number})},
+      {.architecture = "gptneox",
+       .model_types = {"gpt_neox"},
+       .fields = {{"context_length", "max_position_embeddings"},
+                  {"embedding_length", "hidden_size"},
+                  {"block_count", "num_hidden_layers"},
+                  {"feed_forward_length", "intermediate_size"},
+                  {"attention.head_count", "num_attention_heads"},
+                  {"attention.layer_norm_epsilon", "layer_norm_eps", GgufKind::number},
+                  {"rope.freq_base", "rotary_emb_base", GgufKind::number, Presence::optional},
+                  {"use_parallel_residual", "use_parallel_residual", GgufKind::boolean}},
+       .projections = Projections::joined},
+      {.architecture = "t5",
+       .model_types = {"t5"},
+       .fields = {
+           {"context_length", "n_positions"},
+           {"embedding_length", "d_model"},
+           {"block_count", "num_layers"},
+           {"decoder_block_count", "num_decoder_layers", GgufKind::integer, Presence::optional},
+           {"feed_forward_length", "d_ff"},
+           {"attention.head_count", "num_heads"},
+           {"attention.key_length", "d_kv"},
+           {"attention.relative_buckets_count", "relative_attention_num_buckets"},
+           {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon", GgufKind::number},
+           {"decoder_start_token_id", "decoder_start_token_id", GgufKind::integer,
+            Presence::optional}}}};
+  return all;
+}
+
+// "blk.3.attn_q" without its place: names are by role.
+const char* gguf_name(Role role) {
+  switch (role) {
+    case Role::token_embedding: return "token_embd";
+    case Role::position_embedding: return "position_embd";
+    case Role::position_bias: return "attn_rel_b";
+    case Role::norm_1: return "attn_norm";
+    case Role::query_key_value: return "attn_qkv";
+    case Role::query_norm: return "attn_q_norm";
+    case Role::key_norm: return "attn_k_norm";
+    case Role::attention_output: return "attn_output";
+    case Role::cross_norm: return "cross_attn_norm";
+    case Role::cross_query: return "cross_attn_q";
+    case Role::cross_output: return "cross_attn_o";
+    case Role::norm_2: return "ffn_norm";
+    case Role::gate: return "ffn_gate";
+    case Role::up: return "ffn_up";
+    case Role::down: return "ffn_down";
+    case Role::final_norm: return "output_norm";
+    case Role::unembedding: return "output";
+    default: break;
+  }
+  fail(ErrorCode::internal, "GGUF has no tensor for {}", role_name(role));
+}
+
+// Before the name of a tensor in a layer, or of a stack.
+std::string place_of(const ParameterId& id) {
+  const std::string_view side = id.site == StackSite::encoder   ? "enc."
+                                : id.site == StackSite::decoder ? "dec."
+                                                                : "";
+  // The bias of all layers is the first one's.
+  const std::int64_t layer = id.role == Role::position_bias ? 0 : id.layer;
+  if (layer >= 0) return fmt::format("{}blk.{}.", side, layer);
+  // Two stacks share one embedding, and the second alone predicts.
+  const bool is_shared = id.role == Role::token_embedding || id.role == Role::unembedding;
+  return is_shared ? "" : std::string(side);
+}
+
+// Query, key and value by rows, or key and value alone.
+void append_projections(const GgufFamily& family, const AttentionSpecification& attention,
+                        const Parameter& parameter, std::vector<StoredTensor>& stored) {
+  const std::int64_t a = attention.query_width(), k = attention.key_value_width();
+  const bool is_cross = parameter.id.role == Role::cross_key_value;
+  struct Rows {
+    const char* name;
+    std::int64_t first_row, rows;
+    bool turns = false;  // by their position
+  };
+  const std::vector<Rows> parts =
+      is_cross
+          ? std::vector<Rows>{{"cross_attn_k", 0, k}, {"cross_attn_v", k, k}}
+          : std::vector<Rows>{{"attn_q", 0, a, true}, {"attn_k", a, k, true}, {"attn_v", a + k, k}};
+  for (const Rows& part : parts) {
+    const bool is_weight = parameter.id.part == Part::weight;
+    const bool turns = family.pairs == Pairs::adjacent && part.turns;
+    stored.push_back({.name = fmt::format("{}{}.{}", place_of(parameter.id), part.name,
+                                          is_weight ? "weight" : "bias"),
+                      .parameter = parameter.id,
+                      .shape = is_weight ? Shape{part.rows, parameter.shape[1]} : Shape{part.rows},
+                      .first_row = part.first_row,
+                      .storage = turns ? Storage::pairs_adjacent : Storage::straight});
+  }
+}
+
+std::vector<StoredTensor> gguf_tensors(const GgufFamily& family, const Architecture& architecture) {
+  Architecture in_file = architecture;
+  // As in GPT-2's own files, biases are always there.
+  if (family.architecture == "gpt2") set_biases(in_file.stacks.front(), true);
+  std::vector<StoredTensor> stored;
+  for (const Parameter& parameter : parameters_of(in_file)) {
+    const auto& [role, part, layer, site] = parameter.id;
+    const BlockSpecification& block = in_file.of(site).block;
+    const bool is_apart = role == Role::query_key_value && family.projections == Projections::apart;
+    if (is_apart || role == Role::cross_key_value) {
+      append_projections(family, is_apart ? block.attention : *block.cross_attention, parameter,
+                         stored);
+      continue;
+    }
+    const bool is_t5_output = role == Role::attention_output && site != StackSite::only;
+    stored.push_back({.name = fmt::format("{}{}.{}", place_of(parameter.id),
+                                          is_t5_output ? "attn_o" : gguf_name(role),
+                                          part == Part::weight ? "weight" : "bias"),
+                      .parameter = parameter.id,
+                      .shape = parameter.shape});
+  }
+  return stored;
+}
+
+// Frequencies of rotary positions are read with the metadata; nothing reads the second bias of T5.
+bool is_gguf_buffer(std::string_view name) {
+  return name == gguf_rotary_factors || name == "dec.blk.0.cross_attn_rel_b.weight";
+}
+
+}  // namespace
+
+const GgufFamily& gguf_family(std::string_view architecture, std::string_view source) {
+  std::vector<std::string_view> known;
+  for (const GgufFamily& family : families()) {
+    if (family.architecture == architecture) return family;
+    known.push_back(family.architecture);
+  }
+  fail(ErrorCode::unsupported, "{}: 'general.architecture' is '{}'; heed reads GGUF files of {}",
+       source, architecture, fmt::join(known, ", "));
+}
+
+const GgufFamily* find_gguf_family_of(std::string_view model_type) {
+  for (const GgufFamily& family : families()) {
+    if (std::ranges::count(family.model_types, model_type) > 0) return &family;
+  }
+  return nullptr;
+}
+
+Format gguf_format(const GgufFamily& family, const Format& format) {
+  Format described = format;
+  described.prefix = "";
+  described.described_by = "its metadata";
+  described.tensors = [&family](const Architecture& architecture) {
+    return gguf_tensors(family, architecture);
+  };
+  described.is_buffer = &is_gguf_buffer;
+  described.computed = {};
+  return described;
+}
+
+}  // namespace heed
