@@ -69,7 +69,7 @@ void add_pull_command(Command app) {
   auto options = std::make_shared<PullCallOptions>();
   command
       ->add_option("model", options->name,
-                   "Download this model of the hub, such as gpt2, ORG/NAME or ORG/NAME@REVISION")
+                   "Download this model of the hub: gpt2, ORG/NAME@REVISION, ORG/NAME:Q4_K_M")
       ->required()
       ->type_name("NAME");
   add_json_option(*command, options->json);

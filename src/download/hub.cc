@@ -214,8 +214,27 @@ std::string HubName::directory_name() const {
   if (const std::size_t slash = name.find('/'); slash != std::string::npos) {
     name.replace(slash, 1, "--");
   }
+  if (!weights.empty()) name += ":" + weights;
   return revision == HubName().revision ? name : name + "@" + escape_url_segment(revision);
 }
+
+namespace {
+
+// Letters, digits and '_', in capitals.
+std::optional<std::string> read_weights_name(std::string_view text) {
+  constexpr std::size_t longest = 32;
+  if (text.empty() || text.size() > longest) return std::nullopt;
+  std::string name;
+  for (const char c : text) {
+    const bool is_small = c >= 'a' && c <= 'z';
+    const bool is_other = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!is_small && !is_other) return std::nullopt;
+    name.push_back(is_small ? static_cast<char>(c - 'a' + 'A') : c);
+  }
+  return name;
+}
+
+}  // namespace
 
 std::optional<HubName> find_hub_name(std::string_view text) {
   HubName name;
@@ -224,8 +243,15 @@ std::optional<HubName> find_hub_name(std::string_view text) {
     if (!is_revision(text.substr(at + 1))) return std::nullopt;
     name.revision = text.substr(at + 1);
   }
-  if (!is_repository(text.substr(0, at))) return std::nullopt;
-  name.repository = text.substr(0, at);
+  std::string_view repository = text.substr(0, at);
+  if (const std::size_t colon = repository.find(':'); colon != std::string_view::npos) {
+    const auto weights = read_weights_name(repository.substr(colon + 1));
+    if (!weights) return std::nullopt;
+    name.weights = *weights;
+    repository = repository.substr(0, colon);
+  }
+  if (!is_repository(repository)) return std::nullopt;
+  name.repository = repository;
   return name;
 }
 
@@ -233,7 +259,7 @@ HubName parse_hub_name(std::string_view text) {
   auto name = find_hub_name(text);
   require(name.has_value(), ErrorCode::invalid_argument,
           "{} is not the name of a model on a hub; expected NAME, ORG/NAME or ORG/NAME@REVISION, "
-          "such as gpt2",
+          "such as gpt2, and :Q4_K_M behind the name for a GGUF file of these weights",
           shown_json(std::string(text)));
   return *std::move(name);
 }

@@ -13,13 +13,15 @@
 
 namespace heed {
 
-// Names of models on a hub: "gpt2", "ORG/NAME", each with "@REVISION" or without.
+// Names of models on a hub: "gpt2", "ORG/NAME", each with ":WEIGHTS", of its GGUF files, and
+// "@REVISION" or without.
 struct HubName {
   std::string repository;         // "gpt2" or "ORG/NAME"
   std::string revision = "main";  // a branch, a tag or a commit
+  std::string weights{};          // "Q4_K_M", in capitals; empty: not of GGUF files
 
   // The name of a directory for it, unlike that of any other name: "gpt2", "ORG--NAME",
-  // "ORG--NAME@REVISION".
+  // "ORG--NAME:Q4_K_M@REVISION".
   std::string directory_name() const;
 };
 

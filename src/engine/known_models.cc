@@ -60,7 +60,7 @@ Stored stored_weights(const fs::path& directory) {
     std::string name = entry->path().filename().string();
     const bool is_partial = name.ends_with(partial_ending);
     if (is_partial) name.resize(name.size() - partial_ending.size());
-    if (!name.ends_with(stored_weights_ending)) continue;
+    if (!name.ends_with(stored_weights_ending) && !name.ends_with(".gguf")) continue;
     std::error_code unknown;
     const std::uintmax_t size = fs::file_size(entry->path(), unknown);
     if (!unknown) (is_partial ? stored.partial : stored.whole) += static_cast<std::int64_t>(size);
@@ -90,13 +90,14 @@ KnownModel embedded(std::string_view name, const EmbeddedModel& files) {
           .bytes = static_cast<std::int64_t>(files.weights.size())};
 }
 
-void describe_pulled(KnownModel& model, const fs::path& directory) {
+// `path` is its directory, or the GGUF file in it.
+void describe_pulled(KnownModel& model, const fs::path& directory, const fs::path& path) {
   model.origin = ModelOrigin::pulled;
   model.is_here = true;
   model.bytes = stored_weights(directory).whole;
   model.partial = 0;
   try {
-    const Architecture architecture = read_architecture(directory);
+    const Architecture architecture = read_architecture(path);
     model.parameters = count_parameters(architecture.decoder()).total;
     if (const auto reading = find_reading(directory)) model.about = reading->title;
   } catch (const std::exception& error) {
@@ -164,14 +165,13 @@ std::vector<KnownModel> known_models() {
   std::ranges::sort(directories);
   for (const fs::path& directory : directories) {
     const std::string name = name_of_directory(directory);
-    std::error_code unknown;
     if (name.empty() || is_embedded_name(name)) continue;
-    if (!fs::exists(directory / config_file_name, unknown)) continue;
-    if (!is_shown(directory)) continue;
+    const std::optional<fs::path> path = find_pulled_model(name);
+    if (!path || !is_shown(*path)) continue;
     const auto listed = std::ranges::find(absent, name, &KnownModel::name);
     pulled.push_back(listed != absent.end() ? *listed : KnownModel{.name = name, .title = name});
     if (listed != absent.end()) absent.erase(listed);
-    describe_pulled(pulled.back(), directory);
+    describe_pulled(pulled.back(), directory, *path);
   }
   std::ranges::move(pulled, std::back_inserter(models));
   std::ranges::move(absent, std::back_inserter(models));

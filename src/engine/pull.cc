@@ -1,5 +1,7 @@
 #include "engine/pull.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -12,6 +14,9 @@
 #include "download/download_file.h"
 #include "download/hub.h"
 #include "engine/embedded_files.h"
+#include "formats/gguf_families.h"
+#include "formats/gguf_fields.h"
+#include "formats/gguf_files.h"
 #include "formats/model_files.h"
 #include "tokenizer/tokenizer.h"
 
@@ -23,11 +28,15 @@ namespace fs = std::filesystem;
 constexpr const char* index_file_name = "model.safetensors.index.json";
 constexpr std::size_t largest_index = 100'000'000;  // bytes, as for open_tensor_source
 constexpr std::string_view weights_ending = ".safetensors";
+constexpr std::string_view gguf_ending = ".gguf";
 
 // Whether it describes a model or its tokenizer; the other companions are the tokenizer itself.
 bool is_description(std::string_view name) {
   return std::ranges::find(description_file_names, name) != std::end(description_file_names);
 }
+
+// The part of a path in a repository that names the file here.
+std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // One pull: the repository as the hub lists it, and the directory that it goes to.
 class Pull {
@@ -44,6 +53,8 @@ class Pull {
   void fetch_config();
   void fetch_tokenizer();
   void fetch_weights();
+  std::vector<const HubFile*> gguf_files() const;
+  void fetch_gguf();
   std::vector<const HubFile*> shards() const;
   void require_space(const std::vector<const HubFile*>& files) const;
   void replace_files();
@@ -52,13 +63,15 @@ class Pull {
   // Where a file is that was fetched: at its place or, if it is new, still partial.
   fs::path fetched_path(const std::string& name) const;
   bool is_whole(const HubFile& file) const;
+  fs::path local_path(const HubFile& file) const { return directory_ / file_name_of(file.name); }
 
   const PullOptions& options_;
   Hub hub_;
   HubName name_;
   HubRepository repository_;
   fs::path directory_;
-  std::vector<PulledFile> files_;  // fetched so far
+  std::vector<PulledFile> files_;            // fetched so far
+  std::string key_file_ = config_file_name;  // without which there is no model: renamed last
 };
 
 const HubFile& Pull::require_file(const std::string& name) const {
@@ -70,7 +83,7 @@ const HubFile& Pull::require_file(const std::string& name) const {
 }
 
 bool Pull::is_whole(const HubFile& file) const {
-  const fs::path path = directory_ / file.name;
+  const fs::path path = local_path(file);
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return false;
   if (fs::file_size(path, error) != static_cast<std::uintmax_t>(file.size) || error) return false;
@@ -85,7 +98,7 @@ void Pull::fetch(const HubFile& file) {
           "{} gives no size and hash of {} in '{}', so it cannot be verified",
           options_.hub.settings.endpoint, file.name, name_.repository);
   const bool is_new = !is_whole(file);
-  if (is_new) hub_.download(name_, repository_.commit, file, directory_ / file.name);
+  if (is_new) hub_.download(name_, repository_.commit, file, local_path(file));
   files_.push_back({.file = file, .is_new = is_new});
 }
 
@@ -94,8 +107,8 @@ void Pull::fetch_if_listed(const std::string& name) {
 }
 
 fs::path Pull::fetched_path(const std::string& name) const {
-  const auto found =
-      std::ranges::find_if(files_, [&](const PulledFile& file) { return file.file.name == name; });
+  const auto found = std::ranges::find_if(
+      files_, [&](const PulledFile& file) { return file_name_of(file.file.name) == name; });
   check(found != files_.end(), "a file is fetched before it is read");
   return found->is_new ? partial_path(directory_ / name) : directory_ / name;
 }
@@ -144,7 +157,7 @@ std::vector<const HubFile*> Pull::shards() const {
 void Pull::require_space(const std::vector<const HubFile*>& files) const {
   std::int64_t missing = 0;
   for (const HubFile* const file : files) {
-    const fs::path path = directory_ / file->name;
+    const fs::path path = local_path(*file);
     const auto size = static_cast<std::uintmax_t>(file->size);
     std::error_code error;
     // Without a file, file_size() is the largest number.
@@ -168,10 +181,61 @@ void Pull::fetch_weights() {
   for (const HubFile* const file : files) fetch(*file);
 }
 
+// Whether it is one of the files of these weights: "model-Q4_K_M.gguf", "model.q4_k_m.gguf",
+// "Q4_K_M/model-Q4_K_M-00001-of-00002.gguf".
+bool is_of_weights(std::string_view path, std::string_view weights) {
+  if (!path.ends_with(gguf_ending)) return false;
+  const std::string stem = gguf_model_name(std::string(file_name_of(path)));
+  if (stem.size() < weights.size()) return false;
+  const std::size_t begin = stem.size() - weights.size();
+  const bool ends_with =
+      std::ranges::equal(std::string_view(stem).substr(begin), weights, [](char left, char right) {
+        return left == right || (left >= 'a' && left <= 'z' && left - 'a' + 'A' == right);
+      });
+  return ends_with &&
+         (begin == 0 || stem[begin - 1] == '-' || stem[begin - 1] == '.' || stem[begin - 1] == '_');
+}
+
+// The file of the wanted weights, or its parts in order.
+std::vector<const HubFile*> Pull::gguf_files() const {
+  std::vector<const HubFile*> files;
+  std::set<std::string> models, others;
+  for (const HubFile& file : repository_.files) {
+    const std::string name(file_name_of(file.name));
+    if (!name.ends_with(gguf_ending)) continue;
+    if (!is_of_weights(file.name, name_.weights)) {
+      others.insert(name);
+      continue;
+    }
+    models.insert(gguf_model_name(name));
+    files.push_back(&file);
+  }
+  require(!files.empty(), ErrorCode::not_found, "'{}' has no GGUF file of {}; it has {}",
+          name_.repository, name_.weights,
+          others.empty() ? std::string("none") : fmt::format("{}", fmt::join(others, ", ")));
+  require(models.size() == 1, ErrorCode::unsupported,
+          "'{}' has GGUF files of several models in {}: {}", name_.repository, name_.weights,
+          fmt::join(models, ", "));
+  std::ranges::sort(files, {}, &HubFile::name);
+  return files;
+}
+
+// The first part is read before it has its name: other architectures are refused.
+void Pull::fetch_gguf() {
+  const std::vector<const HubFile*> files = gguf_files();
+  key_file_ = file_name_of(files.front()->name);
+  require_space(files);
+  for (const HubFile* const file : files) fetch(*file);
+  const GgufFile first = GgufFile::open(fetched_path(key_file_));
+  const GgufFields fields(first);
+  constexpr std::string_view architecture = "general.architecture";
+  gguf_family(fields.need(architecture, fields.find_text(architecture)), first.source());
+}
+
 // Files of heed's kinds that are not of this commit, and downloads that nothing continues.
 void Pull::remove_others() const {
   std::set<std::string> wanted;
-  for (const PulledFile& file : files_) wanted.insert(file.file.name);
+  for (const PulledFile& file : files_) wanted.emplace(file_name_of(file.file.name));
   std::vector<fs::path> others;
   std::error_code error;
   for (fs::directory_iterator entry(directory_, error), end; !error && entry != end;
@@ -181,34 +245,35 @@ void Pull::remove_others() const {
     const bool is_finished_partial =
         name.ends_with(".partial") && wanted.contains(name.substr(0, name.size() - 8));
     if (is_partial && !is_finished_partial) others.push_back(entry->path());
-    const bool is_ours = name.ends_with(weights_ending) || name == index_file_name ||
+    const bool is_ours = name.ends_with(weights_ending) || name.ends_with(gguf_ending) ||
+                         name == index_file_name ||
                          std::ranges::count(companion_file_names(), name) > 0;
     if (is_ours && !wanted.contains(name)) others.push_back(entry->path());
   }
   for (const fs::path& path : others) remove_file(path);
 }
 
-// The config is away while the others are replaced, and comes last.
+// The config, or the first part of a GGUF file, is away while the others are replaced, and comes
+// last.
 void Pull::replace_files() {
-  const fs::path config = directory_ / config_file_name;
+  const fs::path key = directory_ / key_file_;
   const bool any_new =
       std::ranges::any_of(files_, [](const PulledFile& file) { return file.is_new; });
   if (!any_new) return remove_others();
-  if (fetched_path(config_file_name) == config) {
+  if (fetched_path(key_file_) == key) {
     std::error_code error;
-    fs::rename(config, partial_path(config), error);
-    require(!error, ErrorCode::input_output, "cannot rename '{}': {}", config.string(),
+    fs::rename(key, partial_path(key), error);
+    require(!error, ErrorCode::input_output, "cannot rename '{}': {}", key.string(),
             error.message());
   } else {
-    remove_file(config);
+    remove_file(key);
   }
   remove_others();
   for (const PulledFile& file : files_) {
-    if (file.is_new && file.file.name != config_file_name) {
-      keep_partial_file(directory_ / file.file.name);
-    }
+    const fs::path path = local_path(file.file);
+    if (file.is_new && path != key) keep_partial_file(path);
   }
-  keep_partial_file(config);
+  keep_partial_file(key);
 }
 
 PulledModel Pull::run() {
@@ -216,15 +281,20 @@ PulledModel Pull::run() {
   directory_ = options_.cache / name_.directory_name();
   OutputDirectory output(directory_);
   const DirectoryLock lock(directory_);
-  fetch_config();
-  fetch_tokenizer();
-  for (const std::string_view name : description_file_names) fetch_if_listed(std::string(name));
-  fetch_weights();
+  const bool is_gguf = !name_.weights.empty();
+  if (is_gguf) {
+    fetch_gguf();
+  } else {
+    fetch_config();
+    fetch_tokenizer();
+    for (const std::string_view name : description_file_names) fetch_if_listed(std::string(name));
+    fetch_weights();
+  }
   replace_files();
   output.keep();
   return {.name = name_,
           .commit = repository_.commit,
-          .directory = directory_,
+          .directory = is_gguf ? directory_ / key_file_ : directory_,
           .files = std::move(files_)};
 }
 
@@ -239,6 +309,22 @@ PulledModel pull_model(const std::string& name, const PullOptions& options) {
   return Pull(std::move(hub_name), options).run();
 }
 
+namespace {
+
+// By name: of a model in parts, the first.
+std::optional<fs::path> first_gguf_file(const fs::path& directory) {
+  std::optional<fs::path> first;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (is_gguf_path(path) && (!first || path < *first)) first = path;
+  }
+  return first;
+}
+
+}  // namespace
+
 std::filesystem::path default_model_cache() { return cache_directory("models"); }
 
 std::optional<std::filesystem::path> find_pulled_model(const std::string& name) {
@@ -247,6 +333,7 @@ std::optional<std::filesystem::path> find_pulled_model(const std::string& name) 
   if (!hub_name || cache.empty()) return std::nullopt;
   std::filesystem::path directory = cache / hub_name->directory_name();
   std::error_code ignored;
+  if (!hub_name->weights.empty()) return first_gguf_file(directory);
   if (!std::filesystem::exists(directory / config_file_name, ignored)) return std::nullopt;
   return directory;
 }

@@ -24,7 +24,7 @@ struct PulledFile {
 struct PulledModel {
   HubName name;
   std::string commit;
-  std::filesystem::path directory;  // of the cache; what load_model() takes
+  std::filesystem::path directory;  // of the cache, or a GGUF file in it; what load_model() takes
   std::vector<PulledFile> files;
 };
 
@@ -38,6 +38,8 @@ struct PulledModel {
 // config.json last: a model in the cache is whole and of one commit, or it has no config.json and
 // is not found. What an interrupted call leaves is continued by the next one.
 //
+// Of "REPO:Q4_K_M", the one GGUF file of these weights, or its parts, which is the whole model.
+//
 // Throws what Hub throws; Error{invalid_argument} for a name that no model can have;
 // Error{unsupported} for a model that heed cannot read, before its weights are downloaded;
 // Error{conflict} where another process is pulling it; Error{input_output} where the disk is full.
@@ -47,7 +49,8 @@ PulledModel pull_model(const std::string& name, const PullOptions& options);
 std::filesystem::path default_model_cache();
 
 // The directory of a model that was pulled by this name, such as "gpt2", "ORG/NAME" or
-// "ORG/NAME@REVISION"; nothing if there is none, or only a part of one.
+// "ORG/NAME@REVISION", or the (first) GGUF file of one such as "ORG/NAME:Q4_K_M"; nothing if there
+// is none, or only a part of one.
 std::optional<std::filesystem::path> find_pulled_model(const std::string& name);
 
 // Whether `name` may be pulled: it is like that of a repository, and not like that of a file.
