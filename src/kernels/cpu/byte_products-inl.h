@@ -9,6 +9,8 @@
 #define HEED_KERNELS_CPU_BYTE_PRODUCTS_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "kernels/cpu/neon_instructions.h"
 #include "kernels/cpu/quantised_panels-inl.h"
 
@@ -175,24 +177,37 @@ template <class Panel>
 constexpr bool kWidensPairs = false;
 #endif
 
-// Where bytes have a sign that another byte's can be given, eight bits are multiplied as the
-// magnitudes of weights, without their offset, by x, which takes their signs. A pair is at most
-// 2 · 128 · 127 = 32,512.
+// Where bytes have a sign that another byte's can be given, one factor's magnitudes are multiplied
+// by the other, which takes its signs: weights of eight bits, without their offset, which may be
+// −128 in blocks and are not in int8, so that there the magnitudes are those of x, for all vectors
+// at once. A pair is at most 2 · 128 · 127 = 32,512.
 template <class Panel>
 constexpr bool kDropsOffset = HWY_TARGET == HWY_AVX2&& Panel::bits == 8;
 #if HWY_TARGET == HWY_AVX2
 struct SignsAndMagnitudes {
   Int signs, magnitudes;
 };
+HWY_INLINE SignsAndMagnitudes SignsAndMagnitudesOf(Int bytes) {
+  return {bytes, Int{_mm256_abs_epi8(bytes.raw)}};
+}
 template <class Panel>
 requires(kDropsOffset<Panel>) struct Quads<Panel> {
   using Weights = SignsAndMagnitudes;
   using Inputs = Int;
   using Sum = Int;
 };
-HWY_INLINE void AddDot(const SignsAndMagnitudes& weights, Int x, Int& sum) {
-  const Int with_signs{_mm256_sign_epi8(x.raw, weights.signs.raw)};
-  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(weights.magnitudes, with_signs)));
+template <>
+struct Quads<Int8Panel> {
+  using Weights = Int;
+  using Inputs = SignsAndMagnitudes;
+  using Sum = Int;
+};
+HWY_INLINE void AddDot(const SignsAndMagnitudes& one, Int other, Int& sum) {
+  const Int with_signs{_mm256_sign_epi8(other.raw, one.signs.raw)};
+  sum = hn::Add(sum, SumsOfPairs(ProductsOfBytes(one.magnitudes, with_signs)));
+}
+HWY_INLINE void AddDot(Int weights, const SignsAndMagnitudes& x, Int& sum) {
+  AddDot(x, weights, sum);
 }
 #endif
 
@@ -203,7 +218,11 @@ HWY_INLINE typename Quads<Panel>::Weights WeightsOf(Int quads) {
   } else if constexpr (kDropsOffset<Panel>) {
 #if HWY_TARGET == HWY_AVX2
     const Int weights = hn::Xor(quads, hn::Set(Ints(), static_cast<int>(0x80808080U)));
-    return {weights, Int{_mm256_abs_epi8(weights.raw)}};
+    if constexpr (std::is_same_v<Panel, Int8Panel>) {
+      return weights;
+    } else {
+      return SignsAndMagnitudesOf(weights);
+    }
 #endif
   } else {
     const hn::RebindToUnsigned<Pairs> du;
@@ -214,8 +233,16 @@ HWY_INLINE typename Quads<Panel>::Weights WeightsOf(Int quads) {
 }
 template <class Panel>
 HWY_INLINE typename Quads<Panel>::Inputs InputsOf(Int quad) {
-  if constexpr (kSumsInPairs<Panel> || kWidensPairs<Panel> || kDropsOffset<Panel>) {
+  if constexpr (kSumsInPairs<Panel> || kWidensPairs<Panel>) {
     return quad;
+  } else if constexpr (kDropsOffset<Panel>) {
+#if HWY_TARGET == HWY_AVX2
+    if constexpr (std::is_same_v<Panel, Int8Panel>) {
+      return SignsAndMagnitudesOf(quad);
+    } else {
+      return quad;
+    }
+#endif
   } else {
     const auto pairs = hn::BitCast(Pairs(), quad);
     return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};

@@ -11,6 +11,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -186,8 +187,13 @@ constexpr bool kBeginsWithCorrection = HEED_DOT_PRODUCTS_OF_BYTES;
 // What the offset of the weights adds to their products.
 template <class Panel, int half>
 HWY_INLINE Int Correction(const RowGroup& x) {
-  constexpr int offset = kDropsOffset<Panel> ? 0 : Panel::offset;
-  return hn::Set(Ints(), offset * MinusSum<Panel, half>(x));
+  constexpr unsigned offset = kDropsOffset<Panel> ? 0 : Panel::offset;
+  if constexpr (offset == 0) {
+    return hn::Zero(Ints());
+  } else {
+    static_assert(std::has_single_bit(offset));
+    return hn::ShiftLeft<std::countr_zero(offset)>(hn::Set(Ints(), MinusSum<Panel, half>(x)));
+  }
 }
 
 // −Σ times the scale.
