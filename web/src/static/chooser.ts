@@ -25,8 +25,8 @@ export class Chooser {
   #engine: Engine | null = null;
   /** Settled once the engine has its model open. */
   #ready: Promise<void> = Promise.resolve();
-  /** Settled once the recorded run is there. */
-  #runs: Promise<void> = Promise.resolve();
+  /** Loads the recorded run. */
+  #runs: () => Promise<void> = () => Promise.resolve();
   #opened = '';
   /** What #opened is to be opened from again after the engine was lost. */
   #model: ModelSpec | null = null;
@@ -72,7 +72,7 @@ export class Chooser {
     try {
       await this.#ready;
       const checkpoint = checkpointOf(path, options?.body);
-      if (checkpoint || path.startsWith('/api/runs')) await this.#runs;
+      if (checkpoint || path.startsWith('/api/runs')) await this.#runs();
       if (checkpoint && checkpoint.run !== recordedRun) await this.#helper.handOver(checkpoint.run, checkpoint.step, engine);
     } catch (error) {
       return errorResponse(engine.lost === null ? 500 : 503, (error as Error).message);
@@ -91,11 +91,14 @@ export class Chooser {
   #engineOf(model: ModelSpec, lost: (message: string) => void, progress?: ChooserOptions['progress']): Started {
     const { release, base, makePort } = this.options;
     const engine = new Engine(makePort, new URL(release.engine, base).href, { progress, lost });
-    // The engine shows the run whose description is there when it opens a model; the checkpoints come after the model.
+    // The engine shows the run whose description is there when it opens a model; the checkpoints come when they are asked for.
     const run = release.models[recordedRun] ? carriedFiles(release, recordedRun, base) : [];
     const ready = engine.open(model, [{ name: recordedRun, files: run.filter(({ path }) => path === 'run.json') }]);
-    const runs = ready.then(() => engine.add({ name: recordedRun, files: run }));
-    runs.catch(() => undefined);
+    let added: Promise<void> | null = null;
+    const runs = () => (added ??= ready.then(() => engine.add({ name: recordedRun, files: run })).catch((error) => {
+      added = null; // the network may be back for the next request
+      throw error;
+    }));
     return { engine, ready, runs };
   }
 

@@ -161,9 +161,11 @@ describe('the chosen model', () => {
     expect((await chooser.fetch('/api/model?model=nowhere')).status).toBe(404);
   });
 
-  it('runs are answered once their files are there, other requests before', async () => {
+  it('runs are answered once their files are there, which are loaded with the first of these requests', async () => {
     const { chooser, fake } = make();
     await chooser.choose('');
+    await chooser.fetch('/nothing');
+    expect(fake.written.has('/models/recorded/checkpoints/0/config.json')).toBe(false);
     await chooser.fetch('/api/runs/x');
     expect(fake.written.has('/models/recorded/checkpoints/0/config.json')).toBe(true);
   });

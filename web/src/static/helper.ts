@@ -12,11 +12,11 @@ const isMeasurement = (path: string) => /^\/api\/(neurons\/\d+\/\d+\/contexts|pr
 const isTraining = (path: string) => path.startsWith('/api/training');
 const isAboutRuns = (path: string) => path.startsWith('/api/runs');
 
-/** An engine that is on its way: `ready` once its model is open, `runs` once the recorded run is there too. */
+/** An engine that is on its way: `ready` once its model is open. `runs` loads the recorded run, which the first view does without. */
 export interface Started {
   engine: Engine;
   ready: Promise<void>;
-  runs: Promise<void>;
+  runs: () => Promise<void>;
 }
 
 export interface HelperOptions {
@@ -53,7 +53,7 @@ export class Helper {
     if (this.#started?.engine.lost !== null || (isMeasurement(path) && !this.#fits(model))) this.#start(model);
     const started = this.#started!;
     try {
-      await (isAboutRuns(path) ? started.runs : started.ready);
+      await (isAboutRuns(path) ? started.runs() : started.ready);
       if (isMeasurement(path) && model.name !== started.opened && !started.added.has(model.name)) {
         await started.engine.add(model);
         started.added.add(model.name);
