@@ -1,6 +1,6 @@
-// A checkpoint of GPT-2's 124M shape with random weights, as f32 safetensors of 548 MB (masks, too), beside a small tokenizer.
+// A checkpoint of GPT-2's 124M shape with random weights, as f32 safetensors of 548 MB (masks, too), beside a tokenizer.
 //   node gpt2_shape.mjs FOLDER
-import { closeSync, copyFileSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../../src/wasm/engine.mjs';
@@ -43,7 +43,11 @@ export function writeGpt2Shape(folder) {
     n_layer: layers, n_head: heads, activation_function: 'gelu_new', layer_norm_epsilon: 1e-5,
   };
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(config));
-  copyFileSync(path.join(root, 'models/english/tokenizer.json'), path.join(folder, 'tokenizer.json'));
+  const tokenizer = JSON.parse(readFileSync(path.join(root, 'models/english/tokenizer.json')));
+  const { vocab } = tokenizer.model;
+  // Further tokens, which no text has: only those of the tokenizer are ever written.
+  for (let id = Object.keys(vocab).length; id < vocabulary; ++id) vocab[`#${id}`] = id;
+  writeFileSync(path.join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
   const header = {};
   const all = tensors(shape);
   let end = 0;
