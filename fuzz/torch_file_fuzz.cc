@@ -12,6 +12,8 @@
 
 namespace {
 
+volatile unsigned char read_sum = 0;
+
 void parse(const std::string& bytes) {
   try {
     const heed::TorchFile file = heed::TorchFile::parse(std::as_bytes(std::span(bytes)), "input");
@@ -19,8 +21,7 @@ void parse(const std::string& bytes) {
     for (const heed::TensorEntry& entry : file.tensors()) {
       for (const std::byte byte : entry.bytes) sum += std::to_integer<unsigned char>(byte);
     }
-    static volatile unsigned char read;
-    read = sum;
+    read_sum = sum;
   } catch (const heed::Error& error) {
     if (error.code() != heed::ErrorCode::corrupt_data &&
         error.code() != heed::ErrorCode::unsupported) {
