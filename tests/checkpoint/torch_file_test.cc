@@ -30,13 +30,13 @@ const std::string& six_numbers() {
   return bytes;
 }
 
-TorchFile parse(const std::string& bytes) {
+TorchFile parse_torch(const std::string& bytes) {
   return TorchFile::parse(std::as_bytes(std::span(bytes)), "x.bin");
 }
 
 TEST(TorchFile, HoldsTheTensorsOfADictionary) {
   const std::string bytes = torch_bytes(dictionary_of({}), six_numbers());
-  const TorchFile file = parse(bytes);
+  const TorchFile file = parse_torch(bytes);
   ASSERT_EQ(file.tensors().size(), 1U);
   const TensorEntry& entry = file.tensors().front();
   EXPECT_EQ(entry.name, "weight");
@@ -48,7 +48,7 @@ TEST(TorchFile, HoldsTheTensorsOfADictionary) {
 
 TEST(TorchFile, HoldsAPartOfAStorage) {
   const std::string bytes = torch_bytes(dictionary_of({.offset = 3, .rows = 1}), six_numbers());
-  const TorchFile file = parse(bytes);
+  const TorchFile file = parse_torch(bytes);
   Tensor<float> values(Shape{1, 3});
   read_as_f32(file.tensors().front(), values);
   EXPECT_EQ(values.view()(0, 0), 4.0F);
@@ -100,7 +100,7 @@ TEST(TorchFile, RefusesEverythingElse) {
   for (const Bad& bad : cases) {
     SCOPED_TRACE(bad.part);
     expect_error(
-        bad.code, [&] { parse(bad.bytes); }, "x.bin", bad.part);
+        bad.code, [&] { parse_torch(bad.bytes); }, "x.bin", bad.part);
   }
 }
 
@@ -110,7 +110,7 @@ TEST(TorchFile, SurvivesAnyChangeOfAByte) {
     std::string bytes = good;
     bytes[i] = static_cast<char>(bytes[i] ^ 0x55);
     try {
-      parse(bytes);
+      parse_torch(bytes);
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == corrupt_data || error.code() == unsupported) << error.what();
     }
