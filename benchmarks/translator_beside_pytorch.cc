@@ -26,7 +26,6 @@
 #include "base/json.h"
 #include "base/threads.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "formats/model_files.h"
 #include "scoring/metric.h"
 #include "train/optimizer.h"
@@ -111,7 +110,7 @@ class HeedsSide {
         bf16_(files.model, kernels::Precision::bf16),
         translator_(load_translator(files.model.string())) {
     const PairText text(files.pairs);
-    const PairData data(text, {0, text.size()}, translator_.tokenizers, {});
+    const PairData data(text, {0, text.size()}, translator_.tokenizers(), {});
     PairOrder order(data, batch_tokens, 1);
     DataPosition position;
     const auto start = static_cast<std::int32_t>(f32_.architecture().decoder_start);
@@ -174,7 +173,7 @@ class HeedsSide {
 
   TrainedTranslator f32_;
   TrainedTranslator bf16_;
-  LoadedTranslator translator_;
+  LoadedModel translator_;
   std::deque<PairRows> batches_;
   SourceTokens sources_;
 };

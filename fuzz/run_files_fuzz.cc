@@ -48,7 +48,7 @@ void read_as_metrics(std::string_view text) {
   const fs::path file = directory() / "metrics.jsonl";
   put(file, text);
   const heed::server::MetricsLimits limits{
-      .max_bytes = 4096, .max_rows = 8, .max_series = 3, .longest_line = 512, .max_text = 2048};
+      .max_bytes = 4096, .max_rows = 8, .max_series = 3, .max_line = 512, .max_text = 2048};
   const auto read = heed::server::read_metrics(file, 2, limits);
   if (read.rows.size() > limits.max_series * static_cast<std::size_t>(limits.max_rows + 1)) {
     std::abort();

@@ -36,11 +36,14 @@ LoadedModel tiny_model() {
 }
 
 // With one vocabulary.
-LoadedTranslator loaded_translator() {
+LoadedModel loaded_translator() {
   constexpr std::string_view characters = "abcdefgh {}[]\",:0123456789";
   const std::shared_ptr<const Tokenizer> tokenizer =
       train_character_tokenizer(std::span(&characters, 1));
-  return {.name = "tiny", .model = tiny_translator(), .tokenizers = {tokenizer, tokenizer}};
+  return {.name = "tiny",
+          .transformer = tiny_translator(),
+          .tokenizer = tokenizer,
+          .source_tokenizer = tokenizer};
 }
 
 // Measuring them takes half a minute under the sanitizers.

@@ -17,7 +17,7 @@ namespace heed::server {
 namespace {
 
 struct TranslatingServer {
-  LoadedTranslator translator;
+  LoadedModel translator;
   Compute compute;
   Metrics metrics;
   TranslationContext context{.translator = translator,
@@ -29,10 +29,13 @@ struct TranslatingServer {
                              .limits = {.inputs = 4, .beams = 8}};
   Router router;
 
-  static LoadedTranslator make() {
+  static LoadedModel make() {
     TranslationTokenizers tokenizers = heed::testing::small_joint_vocabulary();
     Transformer model = heed::testing::small_translator(tokenizers);
-    return {.name = "tiny", .model = std::move(model), .tokenizers = std::move(tokenizers)};
+    return {.name = "tiny",
+            .transformer = std::move(model),
+            .tokenizer = std::move(tokenizers.target),
+            .source_tokenizer = std::move(tokenizers.source)};
   }
   TranslatingServer() : translator(make()) { register_translation_service(router, context); }
 };

@@ -1,8 +1,16 @@
-// The heed library: load a GPT, predict the next token, generate text, inspect attention.
+// The heed library: load a model, predict the next token, generate text, translate, inspect
+// attention.
 //
 //   heed::Model model = heed::Model::load("starter");
 //   std::vector<std::int32_t> tokens = model.encode("Once upon a time");
 //   for (const auto& next : model.predict(tokens, {}, 5)) { ... }
+//
+//   heed::Model translator = heed::Model::load("translator");
+//   for (const auto& found : translator.translate("A dog runs.", {.n_best = 3})) { ... }
+//
+// A model has one stack and reads one text; or it is a translator of two, an encoder and a decoder
+// (Marian, BART, T5, heed's own), and reads a source and a target. Functions of the one throw
+// Error{unsupported} for the other.
 //
 // Errors are thrown as heed::Error, and failed allocations as std::bad_alloc. Functions that take
 // tokens throw Error{invalid_argument} for no tokens, a token outside the vocabulary, and more
@@ -17,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -81,6 +90,24 @@ struct ModelArchitecture {
   bool tied_unembedding = false;  // the unembedding is the token embedding
   std::string weights;            // type of the matrices in memory: "f32", "bf16", "int8", "int4"
 };
+
+// Beam search; scores and lengths as Hugging Face's generate() counts them: the end of a
+// translation is one of its tokens, the token that decoding starts from is not.
+struct TranslateOptions {
+  std::int64_t beams = 5;       // hypotheses that go on at each step; 1: greedy
+  double length_penalty = 1.0;  // score = log p / tokens^length_penalty; higher: longer ones
+  std::int64_t n_best = 1;      // hypotheses returned for each text, at most `beams`
+  // Tokens of a translation. 0: three for each of the source and 16 more. Never more than the
+  // decoder's context.
+  std::int64_t max_length = 0;
+  // Also the cross-attention of the best hypothesis of each text.
+  bool alignment = false;
+  std::function<void(std::int64_t done, std::int64_t texts)> progress{};
+  const std::atomic<bool>* stop = nullptr;  // set to true to stop: throws Error{interrupted}
+};
+
+// Whether a name that Model::load() takes is that of a translator.
+bool is_translator(const std::string& name_or_directory);
 
 class Model {
  public:
@@ -151,26 +178,50 @@ class Model {
     }
   };
 
-  // Loads a directory with config.json, model.safetensors and tokenizer.json (or vocab.json and
-  // merges.txt), a .safetensors file in one, a .gguf file, a model by the name with which `heed
-  // pull` downloaded it, or the built-in model "starter". Weights are copied into memory; the files
-  // are not used afterwards. Throws Error{not_found} if there is no model, Error{corrupt_data} for
-  // damaged or inconsistent files, Error{unsupported} for a model of another architecture.
+  struct Hypothesis {
+    std::string text;
+    std::vector<std::int32_t> tokens;  // of the target; the last is its end, if it is finished
+    double log_probability = 0;        // of the tokens, given the source
+    double score = 0;
+    bool finished = false;  // false: cut off at the longest length
+  };
+
+  struct Translation {
+    std::vector<std::int32_t> source;    // tokens that the encoder reads
+    std::vector<Hypothesis> hypotheses;  // the best first
+    // (L, H, T, S) of the best one, with TranslateOptions::alignment: what each head of each layer
+    // of the decoder attends to in the source when it writes token t.
+    Array cross_attention;
+  };
+
+  // Loads a directory in Hugging Face's layout or of a run of `heed train` (config.json,
+  // model.safetensors, and tokenizer.json or vocab.json and merges.txt), a .safetensors file in
+  // one, a .gguf file, a model by the name with which `heed pull` downloaded it, or a built-in one:
+  // "starter", "english" or "translator". Weights are copied into memory; the files are not used
+  // afterwards. F32 weights of a translator are packed if memory allows, whatever LoadOptions::pack
+  // says. Throws Error{not_found} if there is no model, Error{corrupt_data} for damaged or
+  // inconsistent files, Error{unsupported} for a model of another architecture.
   static Model load(const std::string& name_or_directory, const LoadOptions& options = {});
 
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
 
+  bool is_translator() const;
+
   Dimensions dimensions() const;
-  ModelArchitecture architecture() const;
+  // Of a translator, of its "encoder" or its "decoder", with the parameters of both together.
+  // Throws Error{invalid_argument} for another stack, and of one for "encoder".
+  ModelArchitecture architecture(std::string_view stack = "decoder") const;
 
   // The name of its directory, run or published model, as results and replies call it.
   const std::string& name() const;
 
-  // Without a tokenizer, encode(), decode() and generate() from text throw Error{not_found}.
-  // encode() recognises special tokens such as <|endoftext|>. decode() returns the bytes of the
-  // tokens, which may start or end within a character.
+  // Without a tokenizer (of a translator: both), functions of texts throw Error{not_found}.
+  // encode() recognises special tokens such as <|endoftext|>; of a translator it gives the tokens
+  // of a source, with those that the tokenizer puts around it. decode() returns the bytes of the
+  // tokens, which may start or end within a character; of a translator the text of a target,
+  // without special tokens.
   bool has_tokenizer() const;
   std::vector<std::int32_t> encode(std::string_view text) const;
   std::string decode(std::span<const std::int32_t> tokens) const;
@@ -224,12 +275,30 @@ class Model {
   Trace trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
                          const TraceRequest& request) const;
 
+  // The text of each token of a translator, for people.
+  std::vector<std::string> source_pieces(std::span<const std::int32_t> tokens) const;
+  std::vector<std::string> target_pieces(std::span<const std::int32_t> tokens) const;
+
+  // Translates texts, short and long ones together, in their order. A result does not depend on
+  // the other texts. Throws Error{invalid_argument}, naming the text by its number from 1, for one
+  // that is empty, not UTF-8 or longer than the encoder reads.
+  std::vector<Translation> translate(std::span<const std::string> texts,
+                                     const TranslateOptions& options = {}) const;
+  std::vector<Hypothesis> translate(std::string_view text,
+                                    const TranslateOptions& options = {}) const;
+
+  // Cross-attention (L, H, T, S) of any pair of tokens; `target` has its end if it is to be seen.
+  Array cross_attention(std::span<const std::int32_t> source,
+                        std::span<const std::int32_t> target) const;
+
  private:
   friend struct ModelAccess;
   struct Parts;
   explicit Model(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
+
+using Translator = Model;  // one that translates
 
 // Sets the number of threads of heed in this process; the default is HEED_THREADS or one a core.
 // Must not be called while another thread computes. Throws Error{invalid_argument} outside 1 to

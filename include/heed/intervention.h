@@ -17,7 +17,6 @@
 
 #include "heed/heed.h"
 #include "heed/texts.h"
-#include "heed/translate.h"
 
 namespace heed {
 
@@ -119,11 +118,6 @@ class EditedModel : public Model {
   EditedModel(const Model& model, const std::vector<Edit>& edits);
 };
 
-// The same of a translator: passes over a source and a target, and every step of a search.
-class EditedTranslator : public Translator {
- public:
-  // Throws what EditedModel throws.
-  EditedTranslator(const Translator& translator, const std::vector<Edit>& edits);
-};
+using EditedTranslator = EditedModel;  // every step of a search, too
 
 }  // namespace heed

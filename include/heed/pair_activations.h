@@ -19,7 +19,7 @@
 #include "heed/activations.h"
 #include "heed/attention.h"
 #include "heed/explain.h"
-#include "heed/translate.h"
+#include "heed/heed.h"
 
 namespace heed {
 
@@ -28,63 +28,54 @@ namespace heed {
 struct SourceAndTarget {
   std::span<const std::int32_t> source;  // (M)
   std::span<const std::int32_t> target;  // (T)
+
+  // No aggregate, which {tokens} of a TokenBatch would be as well.
+  SourceAndTarget(std::span<const std::int32_t> sources, std::span<const std::int32_t> targets)
+      : source(sources), target(targets) {}
 };
 
-// All of these throw Error{invalid_argument} for tokens that do not fit the stacks, and what run()
-// of a Model throws. Gradients are of a target, or of the mean loss of the tokens after each
-// position of the decoder.
+// All of these throw Error{unsupported} for a model of one stack, Error{invalid_argument} for
+// tokens that do not fit the stacks, and what run() of one text throws. Gradients are of a target,
+// or of the mean loss of the tokens after each position of the decoder.
 
 // Logits (1, T, V) of the token after every position of the target.
-Array run(const Translator& translator, const SourceAndTarget& pair,
-          const RunOptions& options = {});
-// (B, T, V) of several pairs, of any lengths, as run() of a Model says.
-Array run(const Translator& translator, std::span<const SourceAndTarget> pairs,
+Array run(const Model& translator, const SourceAndTarget& pair, const RunOptions& options = {});
+// (B, T, V) of several pairs, of any lengths, as run() of texts says.
+Array run(const Model& translator, std::span<const SourceAndTarget> pairs,
           const RunOptions& options = {});
 // (1, T): of the tokens of the target behind the first, and of the end. In nats.
-Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
+Array next_token_losses(const Model& translator, const SourceAndTarget& pair,
                         const RunOptions& options = {});
-Array next_token_losses(const Translator& translator, std::span<const SourceAndTarget> pairs,
+Array next_token_losses(const Model& translator, std::span<const SourceAndTarget> pairs,
                         const RunOptions& options = {});  // (B, T)
 // The same from logits (1, T, V), of any tokens (T) that follow.
 Array losses_of_next(const Array& logits, std::span<const std::int32_t> next);
 // What is to be predicted after each token that the decoder reads; −1: nothing.
-std::vector<std::int32_t> tokens_after(const Translator& translator,
+std::vector<std::int32_t> tokens_after(const Model& translator,
                                        std::span<const std::int32_t> target);
-// As of a Model.
-Activations record(const Translator& translator, const SourceAndTarget& pair,
+// As of texts.
+Activations record(const Model& translator, const SourceAndTarget& pair,
                    const RecordRequest& request = {}, const RunOptions& options = {});
-Activations record(const Translator& translator, std::span<const SourceAndTarget> pairs,
+Activations record(const Model& translator, std::span<const SourceAndTarget> pairs,
                    const RecordRequest& request = {}, const RunOptions& options = {});
 
-// The logit lens on the decoder's stream, [layer][position of the target]: as of a Model.
-std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translator,
+// The logit lens on the decoder's stream, [layer][position of the target]: as of a text.
+std::vector<std::vector<LayerPrediction>> logit_lens(const Model& translator,
                                                      const SourceAndTarget& pair,
                                                      std::int64_t top = 5);
 // Of every head of a kind of attention: "encoder", "decoder" or "cross". Numbers that a kind has
 // not are zero.
-std::vector<HeadSummary> heads(const Translator& translator, const SourceAndTarget& pair,
+std::vector<HeadSummary> heads(const Model& translator, const SourceAndTarget& pair,
                                std::string_view kind);
 
-// The same translator, sharing its weights, all of whose passes call `hooks`; as of a Model.
-Translator with_hooks(const Translator& translator, const std::vector<Hook>& hooks);
-
-// As of a Model, in the order of a pass.
-std::vector<std::string> point_names(const Translator& translator);
-std::vector<std::string> points_named(const Translator& translator, std::string_view name);
-
 // A text as the decoder reads it: its start, the tokens with which its texts begin, the text.
-std::vector<std::int32_t> decoder_tokens(const Translator& translator, std::string_view text);
-std::vector<std::int32_t> decoder_tokens(const Translator& translator,
+std::vector<std::int32_t> decoder_tokens(const Model& translator, std::string_view text);
+std::vector<std::int32_t> decoder_tokens(const Model& translator,
                                          std::span<const std::int32_t> tokens);
-// Of a part of a target, such as a word that follows another one.
-std::vector<std::int32_t> part_tokens(const Translator& translator, std::string_view text);
-
 // The most likely token each time, up to `max_length` (0: as many as fit after the start). Hooks
 // see the source once, then one position of the target in each step (HookedPoint::first_position
 // tells which).
-Translator::Hypothesis translate_greedily(const Translator& translator,
-                                          std::span<const std::int32_t> source,
-                                          std::int64_t max_length = 0,
-                                          const RunOptions& options = {});
+Model::Hypothesis translate_greedily(const Model& translator, std::span<const std::int32_t> source,
+                                     std::int64_t max_length = 0, const RunOptions& options = {});
 
 }  // namespace heed

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "heed/heed.h"
-#include "heed/translate.h"
 
 namespace heed {
 
@@ -56,9 +55,9 @@ std::vector<std::string> patch_grid_names();
 
 // The heads that columns of such a grid name: "H0", "H1", …; of keys and values that several heads
 // share, those that read them: "H0-3".
-std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid);
-std::vector<std::string> patch_head_names(const Translator& translator, PatchGrid grid,
-                                          std::string_view site);
+// Of a translator, of PatchRequest::site.
+std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid,
+                                          std::string_view site = {});
 
 // A metric of the logits after the last token.
 struct PatchMetric {
@@ -125,7 +124,5 @@ struct PatchResult {
 // the metric; Error{conflict} for results of another request; Error{interrupted} if stopped, with
 // all finished cells in the file.
 PatchResult patch_sweep(const Model& model, const PatchRequest& request);
-// A pass for each cell.
-PatchResult patch_sweep(const Translator& translator, const PatchRequest& request);
 
 }  // namespace heed

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "heed/heed.h"
-#include "heed/translate.h"
 
 namespace heed {
 
@@ -38,11 +37,8 @@ struct UnreadText {
 
 // Nothing where the model has no reading.json, as published models have none.
 std::optional<ReadTexts> read_texts(const Model& model);
-std::optional<ReadTexts> read_texts(const Translator& translator);
 
-// Nothing where it is not known which words the model has read.
+// Of a text, or of a source. Nothing where it is not known which words the model has read.
 std::optional<UnreadText> unread_words(const Model& model, std::string_view text);
-// Of a source.
-std::optional<UnreadText> unread_words(const Translator& translator, std::string_view source);
 
 }  // namespace heed

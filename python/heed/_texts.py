@@ -31,7 +31,6 @@ class _Texts:
 class OneText(_Texts):
     """Tokens of a model of one stack, (B, T) or a list of (T,), and their types, alike or none."""
 
-    record = staticmethod(_heed.record)
     unknown = 1
 
     def __init__(self, tokens, types):
@@ -49,8 +48,6 @@ class OneText(_Texts):
 
 class Pair(_Texts):
     """A source (M) and a target (T) of a translator, or a list of each."""
-
-    record = staticmethod(_heed.record_pairs)
 
     def __init__(self, source, target):
         self.source, self.target = source, target

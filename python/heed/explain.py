@@ -28,8 +28,7 @@ def lens(model, text=None, top: int = 5, *, source=None, target=None) -> LensTab
     """The logit lens: what the stream before every layer would predict, (L + 1, T, top); of a
     translator, the decoder's over the target."""
     read = model._read_one(text, source, target)
-    look: Any = _heed.pair_logit_lens if model.is_translator else _heed.logit_lens
-    tokens, probabilities, entropies, divergences = look(model._hooked, *read, top)
+    tokens, probabilities, entropies, divergences = _heed.logit_lens(model._hooked, *read, top)
     ids = sorted({int(token) for token in tokens.reshape(-1)})
     return LensTable(tokens, probabilities, entropies, divergences,
                      dict(zip(ids, model._pieces(_inputs.token_array(ids)))),
@@ -144,8 +143,7 @@ def heads(model, text=None, *, source=None, target=None, kind: Optional[str] = N
     """
     read = model._read_one(text, source, target)
     if model.is_translator:
-        return _heed.pair_head_statistics(model._hooked, read[0], read[1],
-                                          "cross" if kind is None else kind)
+        return _heed.head_statistics(model._hooked, *read, "cross" if kind is None else kind)
     if kind is not None:
         raise InvalidArgument(f"kind is {kind!r}: '{model.name}' has one stack, expected none")
     return _heed.head_statistics(model._hooked, *read)

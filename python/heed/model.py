@@ -87,9 +87,9 @@ class Model(Hooked, Reader):
 
     def __init__(self, handle):
         super().__init__(handle)
-        self.cfg = _config(handle.name, handle.dimensions)
-        self.encoder_cfg = (_config(handle.name, handle.encoder_dimensions)
-                            if isinstance(handle, _heed.Translator) else None)
+        self.cfg = _config(handle.name, handle.dimensions("decoder"))
+        self.encoder_cfg = (_config(handle.name, handle.dimensions("encoder"))
+                            if handle.is_translator else None)
 
     @classmethod
     def load(cls, name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
@@ -102,8 +102,7 @@ class Model(Hooked, Reader):
         ``pack``: also keep f32 weights in the order in which long prompts read them.
         """
         name = _inputs.name_or_path(name_or_directory)
-        kind: Any = _heed.Translator if _heed.is_translator(name) else _heed.Model
-        return cls(kind.load(name, dtype or "", cache_dtype, pack))
+        return cls(_heed.Model.load(name, dtype or "", cache_dtype, pack))
 
     from_pretrained = load
 
@@ -439,7 +438,8 @@ class Model(Hooked, Reader):
         options = self._options(fwd_hooks, bwd_hooks, logit_target)
         points = self._points(names_filter, incl_bwd)
         wanted_return(return_type)
-        recorded = read.record(self._handle, *read.of_pass, points, return_type is not None, options)
+        recorded = _heed.record(self._handle, *read.of_pass, points, return_type is not None,
+                                options)
         cache = (PairActivationCache if self.is_translator else ActivationCache)(recorded, self)
         if remove_batch_dim:
             cache = cache.remove_batch_dim()

@@ -83,15 +83,16 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
                "results": str(results)}
     if model.is_translator:
         pairs = [_pair(model, prompt, target) for prompt in (clean, corrupted)]
-        values, of_clean, of_corrupted, _ = _heed.pair_patch_sweep(
+        values, of_clean, of_corrupted, _ = _heed.patch_sweep(
             model._hooked, pairs[0], pairs[1], {**options, "site": site}, progress)
         return Sweep(grid, values, of_clean, of_corrupted,
                      *_labels_of_pair(model, values.shape, pairs[1], grid, site))
     model._refuse_pair(None, target)
     clean, corrupted = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
-    values, of_clean, of_corrupted, _ = _heed.patch_sweep(model._hooked, clean, corrupted, options,
-                                                          progress)
-    heads = _heed.patch_head_names(model._handle, grid)
+    none = np.empty(0, np.int32)
+    values, of_clean, of_corrupted, _ = _heed.patch_sweep(
+        model._hooked, (none, clean), (none, corrupted), {**options, "site": ""}, progress)
+    heads = _heed.patch_head_names(model._handle, grid, "")
     pieces = model._pieces(corrupted)
     return Sweep(grid, values, of_clean, of_corrupted,
                  *_labels(values.shape, heads, (pieces, pieces), grid))
@@ -109,7 +110,7 @@ def _pair(model, prompt, target):
 def _labels_of_pair(model, shape, pair, grid, site):
     source = model.to_str_tokens(source=pair[0])
     target = model.to_str_tokens(target=pair[1])
-    heads = _heed.pair_patch_head_names(model._handle, grid, site)
+    heads = _heed.patch_head_names(model._handle, grid, site)
     axes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
     return _labels(shape, heads, axes[site], grid)
 

@@ -45,7 +45,7 @@ Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens, const 
 }
 
 // The same over sources and what the decoder reads.
-Recorded record_pairs(const TranslatorHandle& handle, const std::vector<TokenArray>& sources,
+Recorded record_pairs(const ModelHandle& handle, const std::vector<TokenArray>& sources,
                       const std::vector<TokenArray>& targets,
                       const std::vector<std::string>& points, bool logits,
                       const py::dict& options) {
@@ -98,7 +98,7 @@ void bind_activations(py::module_& module) {
       .def("at", &Recorded::at)
       .def("attention", &attention);
   module.def("record", &record_pass);
-  module.def("record_pairs", &record_pairs);
+  module.def("record", &record_pairs);
   // (1, T) from logits (1, T, V), an array of heed's, and the tokens (T) that follow.
   module.def("losses_of_next", [](const FloatArray& logits, const std::vector<std::int32_t>& next) {
     return array_of(unlocked([&] { return losses_of_next(borrowed(logits), next); }));

@@ -121,8 +121,8 @@ std::vector<std::int32_t> vector_of(const TokenArray& tokens) {
 }
 
 SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target) {
-  return {.source = {source.data(), static_cast<std::size_t>(source.size())},
-          .target = {target.data(), static_cast<std::size_t>(target.size())}};
+  return {{source.data(), static_cast<std::size_t>(source.size())},
+          {target.data(), static_cast<std::size_t>(target.size())}};
 }
 
 std::vector<SourceAndTarget> pairs_of(const std::vector<TokenArray>& sources,

@@ -31,11 +31,13 @@ namespace py = pybind11;
 using TokenArray = py::array_t<std::int32_t, py::array::c_style>;
 
 void bind_errors(py::module_& module);
+class ModelHandle;
+
 void bind_model(py::module_& module);
 void bind_activations(py::module_& module);
 void bind_explanations(py::module_& module);
 void bind_training(py::module_& module);
-void bind_translation(py::module_& module);
+void bind_translation(py::module_& module, py::class_<ModelHandle>& model);
 
 // NumPy arrays of heed's memory, which they keep alive.
 // (title, tokens, words or None, target words or None), or None.
@@ -58,14 +60,13 @@ SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target);
 std::vector<SourceAndTarget> pairs_of(const std::vector<TokenArray>& sources,
                                       const std::vector<TokenArray>& targets);
 
-// A Model or a Translator that Python may close; what runs or is viewed keeps it alive.
-template <class T>
-class Handle {
+// A model that Python may close; what runs or is viewed keeps it alive.
+class ModelHandle {
  public:
-  explicit Handle(T model) : model_(std::make_shared<const T>(std::move(model))) {}
+  explicit ModelHandle(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
 
   // Throws Error{invalid_argument} once it is closed.
-  std::shared_ptr<const T> get() const {
+  std::shared_ptr<const Model> get() const {
     if (model_ == nullptr) {
       throw Error(ErrorCode::invalid_argument, "the model is closed: load it again");
     }
@@ -75,15 +76,9 @@ class Handle {
   bool closed() const { return model_ == nullptr; }
 
  private:
-  std::shared_ptr<const T> model_;
+  std::shared_ptr<const Model> model_;
 };
-using ModelHandle = Handle<Model>;
-using TranslatorHandle = Handle<Translator>;
 
-// As Python's Config reads them.
-py::dict dimensions_of(const ModelArchitecture& known);
-// In the types that heed has, of the names that Python gives them.
-LoadOptions load_options(const std::string& weights, const std::string& cache);
 std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts);
 
 // Handles signals, some twenty times a second: throws the exception that a handler raised, such as

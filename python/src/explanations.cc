@@ -112,7 +112,7 @@ py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
   return statistics_of(unlocked([&] { return model->heads(all); }));
 }
 
-py::dict pair_head_statistics(const TranslatorHandle& handle, const TokenArray& source,
+py::dict pair_head_statistics(const ModelHandle& handle, const TokenArray& source,
                               const TokenArray& target, const std::string& kind) {
   const auto translator = handle.get();
   const SourceAndTarget pair = pair_of(source, target);
@@ -127,7 +127,7 @@ Excluded excluded_of(bool first, bool own) {
 
 void bind_heads(py::module_& module) {
   module.def("head_statistics", &head_statistics);
-  module.def("pair_head_statistics", &pair_head_statistics);
+  module.def("head_statistics", &pair_head_statistics);
   module.def("detection_pattern", [](const std::string& name, const TokenArray& tokens) {
     return array_of(detection_pattern(name, vector_of(tokens)));
   });
@@ -178,8 +178,8 @@ void bind_lenses(py::module_& module) {
                const std::vector<std::int32_t> all = vector_of(tokens);
                return lens_arrays(unlocked([&] { return logit_lens(*model, all, top); }));
              });
-  module.def("pair_logit_lens", [](const TranslatorHandle& handle, const TokenArray& source,
-                                   const TokenArray& target, std::int64_t top) {
+  module.def("logit_lens", [](const ModelHandle& handle, const TokenArray& source,
+                              const TokenArray& target, std::int64_t top) {
     const auto translator = handle.get();
     const SourceAndTarget pair = pair_of(source, target);
     return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
@@ -264,8 +264,7 @@ PatchMetric metric_of(const std::string& kind, std::int32_t answer, std::int32_t
 
 // (values (rows, columns), clean, corrupted, resumed cells); `texts` are the clean and the
 // corrupted one, each with its source where the model is a translator.
-template <class T>
-py::tuple sweep(const Handle<T>& handle, PatchRequest request, const py::dict& options,
+py::tuple sweep(const ModelHandle& handle, PatchRequest request, const py::dict& options,
                 const py::object& progress) {
   const auto text = [&](const char* name) { return options[name].cast<std::string>(); };
   const auto token = [&](const char* name) { return options[name].cast<std::int32_t>(); };
@@ -296,21 +295,12 @@ py::tuple sweep(const Handle<T>& handle, PatchRequest request, const py::dict& o
 
 void bind_patches(py::module_& module) {
   module.def("patch_grid_names", &patch_grid_names);
-  module.def("patch_head_names", [](const ModelHandle& handle, const std::string& grid) {
-    return patch_head_names(*handle.get(), patch_grid_from_name(grid));
-  });
-  module.def("pair_patch_head_names",
-             [](const TranslatorHandle& handle, const std::string& grid, const std::string& site) {
+  module.def("patch_head_names",
+             [](const ModelHandle& handle, const std::string& grid, const std::string& site) {
                return patch_head_names(*handle.get(), patch_grid_from_name(grid), site);
              });
   module.def("patch_sweep",
-             [](const ModelHandle& handle, const TokenArray& clean, const TokenArray& corrupted,
-                const py::dict& options, const py::object& progress) {
-               return sweep(handle, {.clean = vector_of(clean), .corrupted = vector_of(corrupted)},
-                            options, progress);
-             });
-  module.def("pair_patch_sweep",
-             [](const TranslatorHandle& handle, const std::pair<TokenArray, TokenArray>& clean,
+             [](const ModelHandle& handle, const std::pair<TokenArray, TokenArray>& clean,
                 const std::pair<TokenArray, TokenArray>& corrupted, const py::dict& options,
                 const py::object& progress) {
                return sweep(handle,

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "bindings.h"
-#include "bound_model.h"
 #include "heed/generation.h"
+#include "heed/intervention.h"
 #include "heed/tokens.h"
 #include "heed/weights.h"
 
@@ -97,8 +97,7 @@ py::list predict(const ModelHandle& handle, const TokenArray& tokens, std::size_
   return found;
 }
 
-}  // namespace
-
+// As Python's Config reads them.
 py::dict dimensions_of(const ModelArchitecture& known) {
   py::dict all;
   all["vocabulary"] = known.vocabulary;
@@ -127,6 +126,7 @@ py::dict dimensions_of(const ModelArchitecture& known) {
   return all;
 }
 
+// In the types that heed has, of the names that Python gives them.
 LoadOptions load_options(const std::string& weights, const std::string& cache) {
   const auto weight_type = [&]() -> WeightType {
     if (weights.empty()) return WeightType::as_stored;
@@ -147,6 +147,8 @@ LoadOptions load_options(const std::string& weights, const std::string& cache) {
   return {.weights = weight_type(), .cache = cache_type()};
 }
 
+}  // namespace
+
 std::vector<py::bytes> bytes_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
@@ -155,22 +157,70 @@ void bind_model(py::module_& module) {
   py::class_<Steps>(module, "Steps").def("next", &Steps::next).def("finished", &Steps::finished);
 
   py::class_<ModelHandle> bound(module, "Model");
-  bind_alike(bound);
+  bind_translation(module, bound);
   bound
+      .def_static("load",
+                  [](const std::string& name, const std::string& weights, const std::string& cache,
+                     bool pack) {
+                    LoadOptions options = load_options(weights, cache);
+                    options.pack = pack;
+                    return ModelHandle(unlocked([&] { return Model::load(name, options); }));
+                  })
+      .def("close", &ModelHandle::close)
+      .def_property_readonly("closed", &ModelHandle::closed)
+      .def_property_readonly("name", [](const ModelHandle& handle) { return handle.get()->name(); })
       .def_property_readonly(
-          "dimensions",
-          [](const ModelHandle& handle) { return dimensions_of(handle.get()->architecture()); })
+          "has_tokenizer", [](const ModelHandle& handle) { return handle.get()->has_tokenizer(); })
+      .def_property_readonly(
+          "read", [](const ModelHandle& handle) { return read_tuple(read_texts(*handle.get())); })
+      .def("unread",
+           [](const ModelHandle& handle, const std::string& text) {
+             return unread_tuple(unread_words(*handle.get(), text));
+           })
+      .def("part_tokens", [](const ModelHandle& handle,
+                             const std::string& text) { return part_tokens(*handle.get(), text); })
+      .def("encode", [](const ModelHandle& handle,
+                        const std::string& text) { return handle.get()->encode(text); })
+      .def("point_names", [](const ModelHandle& handle) { return point_names(*handle.get()); })
+      .def("points_named",
+           [](const ModelHandle& handle, const std::string& name) {
+             return points_named(*handle.get(), name);
+           })
+      // The same model with hooks, and with edits, in all of its passes.
+      .def("with_hooks",
+           [](const ModelHandle& handle, const PythonHooks& hooks) {
+             return ModelHandle(with_hooks(*handle.get(), hooks_of(hooks)));
+           })
+      .def("with_edits",
+           [](const ModelHandle& handle, const std::vector<py::dict>& edits) {
+             const auto model = handle.get();
+             const std::vector<Edit> all = edits_of(edits);
+             return ModelHandle(unlocked([&] { return Model(EditedModel(*model, all)); }));
+           })
+      .def_property_readonly(
+          "is_translator", [](const ModelHandle& handle) { return handle.get()->is_translator(); })
+      .def("dimensions",
+           [](const ModelHandle& handle, const std::string& stack) {
+             return dimensions_of(handle.get()->architecture(stack));
+           })
       .def("prompt_tokens",
            [](const ModelHandle& handle, const std::string& text) {
              return prompt_tokens(*handle.get(), text);
            })
       .def("decode",
            [](const ModelHandle& handle, const TokenArray& tokens) {
-             return py::bytes(handle.get()->decode(vector_of(tokens)));
+             const auto model = handle.get();
+             const std::string text = model->decode(vector_of(tokens));
+             // A translation is whole characters.
+             return model->is_translator() ? py::object(py::str(text))
+                                           : py::object(py::bytes(text));
            })
       .def("token_texts",
            [](const ModelHandle& handle, const TokenArray& tokens) {
-             return bytes_of(token_texts(*handle.get(), vector_of(tokens)));
+             const auto model = handle.get();
+             const std::vector<std::int32_t> all = vector_of(tokens);
+             return bytes_of(model->is_translator() ? model->target_pieces(all)
+                                                    : token_texts(*model, all));
            })
       .def("beginning_token",
            [](const ModelHandle& handle) { return beginning_token(*handle.get()); })

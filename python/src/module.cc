@@ -14,5 +14,4 @@ PYBIND11_MODULE(_heed, module) {
   bind_activations(module);
   bind_explanations(module);
   bind_training(module);
-  bind_translation(module);
 }

@@ -8,7 +8,7 @@
 
 namespace heed::python {
 
-// Keeps the model or translator that computes what a pass did not have in memory.
+// Keeps the model that computes what a pass did not have in memory.
 class Recorded {
  public:
   Recorded(std::shared_ptr<const void> model, Activations found)

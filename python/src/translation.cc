@@ -1,22 +1,20 @@
-// Translators.
+// What translators have beside other models.
 #include "bindings.h"
-#include "bound_model.h"
 #include "heed/intervention.h"
-#include "heed/translate.h"
 
 namespace heed::python {
 namespace {
 
-py::list hypotheses_of(const std::vector<Translator::Hypothesis>& hypotheses) {
+py::list hypotheses_of(const std::vector<Model::Hypothesis>& hypotheses) {
   py::list all;
-  for (const Translator::Hypothesis& one : hypotheses) {
+  for (const Model::Hypothesis& one : hypotheses) {
     all.append(py::make_tuple(one.text, one.tokens, one.log_probability, one.score, one.finished));
   }
   return all;
 }
 
 // [(source tokens, hypotheses, cross-attention or None)]
-py::list translate(const TranslatorHandle& handle, const std::vector<std::string>& texts,
+py::list translate(const ModelHandle& handle, const std::vector<std::string>& texts,
                    std::int64_t beams, double length_penalty, std::int64_t n_best,
                    std::int64_t max_length, bool alignment) {
   const auto translator = handle.get();
@@ -29,7 +27,7 @@ py::list translate(const TranslatorHandle& handle, const std::vector<std::string
       .progress = [poll = SignalPoll{}](std::int64_t, std::int64_t) mutable { poll(); }};
   const auto found = unlocked([&] { return translator->translate(texts, options); });
   py::list all;
-  for (const Translator::Translation& one : found) {
+  for (const Model::Translation& one : found) {
     const py::object attention =
         one.cross_attention.empty() ? py::object(py::none()) : array_of(one.cross_attention);
     all.append(py::make_tuple(one.source, hypotheses_of(one.hypotheses), attention));
@@ -39,46 +37,28 @@ py::list translate(const TranslatorHandle& handle, const std::vector<std::string
 
 }  // namespace
 
-void bind_translation(py::module_& module) {
+void bind_translation(py::module_& module, py::class_<ModelHandle>& model) {
   module.def("is_translator",
              [](const std::string& name) { return unlocked([&] { return is_translator(name); }); });
-  py::class_<TranslatorHandle> bound(module, "Translator");
-  bind_alike(bound);
-  bound
-      .def_property_readonly("dimensions",
-                             [](const TranslatorHandle& handle) {
-                               return dimensions_of(handle.get()->architecture("decoder"));
-                             })
-      .def_property_readonly("encoder_dimensions",
-                             [](const TranslatorHandle& handle) {
-                               return dimensions_of(handle.get()->architecture("encoder"));
-                             })
-      .def("decode",
-           [](const TranslatorHandle& handle, const TokenArray& tokens) {
-             return handle.get()->decode(vector_of(tokens));
-           })
+  model
       .def("decoder_tokens",
-           [](const TranslatorHandle& handle, const std::string& text) {
+           [](const ModelHandle& handle, const std::string& text) {
              return decoder_tokens(*handle.get(), text);
            })
       .def("decoder_input",
-           [](const TranslatorHandle& handle, const TokenArray& tokens) {
+           [](const ModelHandle& handle, const TokenArray& tokens) {
              return decoder_tokens(*handle.get(), vector_of(tokens));
            })
       .def("next_tokens",
-           [](const TranslatorHandle& handle, const TokenArray& target) {
+           [](const ModelHandle& handle, const TokenArray& target) {
              return tokens_after(*handle.get(), vector_of(target));
            })
       .def("source_texts",
-           [](const TranslatorHandle& handle, const TokenArray& tokens) {
+           [](const ModelHandle& handle, const TokenArray& tokens) {
              return bytes_of(handle.get()->source_pieces(vector_of(tokens)));
            })
-      .def("token_texts",
-           [](const TranslatorHandle& handle, const TokenArray& tokens) {
-             return bytes_of(handle.get()->target_pieces(vector_of(tokens)));
-           })
       .def("run",
-           [](const TranslatorHandle& handle, const std::vector<TokenArray>& sources,
+           [](const ModelHandle& handle, const std::vector<TokenArray>& sources,
               const std::vector<TokenArray>& targets, const PythonHooks& hooks,
               const PythonHooks& gradient_hooks, const TargetLogits& logits) {
              const auto translator = handle.get();
@@ -87,7 +67,7 @@ void bind_translation(py::module_& module) {
              return array_of(unlocked([&] { return run(*translator, pairs, options); }));
            })
       .def("losses",
-           [](const TranslatorHandle& handle, const std::vector<TokenArray>& sources,
+           [](const ModelHandle& handle, const std::vector<TokenArray>& sources,
               const std::vector<TokenArray>& targets, const PythonHooks& hooks) {
              const auto translator = handle.get();
              const RunOptions options = run_options(hooks);
@@ -96,7 +76,7 @@ void bind_translation(py::module_& module) {
                  unlocked([&] { return next_token_losses(*translator, pairs, options); }));
            })
       .def("translate_greedily",
-           [](const TranslatorHandle& handle, const TokenArray& source, std::int64_t max_length,
+           [](const ModelHandle& handle, const TokenArray& source, std::int64_t max_length,
               const PythonHooks& hooks) {
              const auto translator = handle.get();
              const std::vector<std::int32_t> tokens = vector_of(source);
@@ -106,7 +86,7 @@ void bind_translation(py::module_& module) {
            })
       .def("translate", &translate)
       .def("cross_attention",
-           [](const TranslatorHandle& handle, const TokenArray& source, const TokenArray& target) {
+           [](const ModelHandle& handle, const TokenArray& source, const TokenArray& target) {
              const auto translator = handle.get();
              const std::vector<std::int32_t> from = vector_of(source), to = vector_of(target);
              return array_of(unlocked([&] { return translator->cross_attention(from, to); }));

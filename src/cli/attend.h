@@ -13,7 +13,6 @@
 #include "cli/terminal/terminal.h"
 #include "engine/head_to_show.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "microscope/attention/alignment.h"
 #include "microscope/attention/head_statistics.h"
 #include "microscope/attention/text_words.h"
@@ -106,7 +105,7 @@ void print_word_walk(const AttendedText& text, const TextWord& word, const WordW
 
 // A pair of texts and its pass.
 struct AttendedPair {
-  const LoadedTranslator& model;
+  const LoadedModel& model;
   bool is_translation;  // the target is the model's own
   RecordedPass pass;
   RecordedAttention attention{pass};
@@ -115,7 +114,7 @@ struct AttendedPair {
   std::vector<TextWord> source_words;
   std::vector<TextWord> target_words;
 
-  AttendedPair(const LoadedTranslator& loaded, PairTexts texts,
+  AttendedPair(const LoadedModel& loaded, ModelTexts texts,
                std::shared_ptr<Interventions> editor = {});
   AttendedPair(const AttendedPair&) = delete;
   AttendedPair& operator=(const AttendedPair&) = delete;

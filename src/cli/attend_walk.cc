@@ -13,7 +13,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr std::size_t most_rows = 40;  // answers listed; of more, those with the largest shares
+constexpr std::size_t max_rows = 40;   // answers listed; of more, those with the largest shares
 constexpr std::size_t later_rows = 2;  // masked tokens listed
 constexpr int strip_columns = 32;
 constexpr std::size_t numbers_shown = 4;
@@ -49,9 +49,9 @@ std::vector<const KeyAnswer*> listed_answers(const WordWalk& walk) {
   for (const KeyAnswer& answer : walk.answers) {
     if (!answer.masked) answers.push_back(&answer);
   }
-  if (answers.size() > most_rows) {
+  if (answers.size() > max_rows) {
     std::ranges::stable_sort(answers, std::greater{}, &KeyAnswer::share);
-    answers.resize(most_rows);
+    answers.resize(max_rows);
     std::ranges::sort(answers, {}, &KeyAnswer::position);
   }
   return answers;

@@ -7,11 +7,12 @@
 #include "cli/output.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
+#include "microscope/intervene/pair_effects.h"
 
 namespace heed::cli {
 namespace {
 
-constexpr std::size_t most_words = 24;  // listed; of more, those with the largest weights
+constexpr std::size_t max_words = 24;  // listed; of more, those with the largest weights
 constexpr int widest_word = 18;
 constexpr int heads_per_line = 4;
 
@@ -25,9 +26,9 @@ void print_weights(const std::vector<TextWord>& words, const std::vector<float>&
                    std::size_t visible_words, const Screen& screen) {
   std::vector<std::size_t> listed;
   for (std::size_t i = 0; i < visible_words; ++i) listed.push_back(i);
-  if (listed.size() > most_words) {
+  if (listed.size() > max_words) {
     std::ranges::stable_sort(listed, std::greater{}, [&](std::size_t i) { return weights[i]; });
-    listed.resize(most_words);
+    listed.resize(max_words);
     std::ranges::sort(listed);
   }
   const auto largest = std::ranges::max_element(weights) - weights.begin();
@@ -91,9 +92,7 @@ void print_word_prediction(AttendedPair& pair, const TextWord& word, const Scree
   const std::int32_t token = pair.pass.texts().target[static_cast<std::size_t>(word.begin)];
   const auto best = std::ranges::max_element(next);
   const auto likeliest = static_cast<std::int32_t>(best - next.begin());
-  const auto name = [&](std::int32_t id) {
-    return visible(pair.model.token_bytes(PairSide::target, std::span(&id, 1)).front());
-  };
+  const auto name = [&](std::int32_t id) { return visible(pair.model.token_bytes(id)); };
   std::string text = fmt::format(
       "Before it, the decoder gives its first token {} a probability of "
       "{}",
@@ -148,7 +147,7 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
 }
 
 void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen) {
-  const RecordedPass unedited(pair.model.model, pair.pass.texts(), nullptr,
+  const RecordedPass unedited(pair.model.transformer, pair.pass.texts(), nullptr,
                               {.keep = Keep::one_block});
   print_pair_texts(pair, screen);
   print("\n" + screen.ink.title("What changes") + screen.ink.quiet("  " + summary) + "\n\n");
@@ -158,9 +157,9 @@ void print_pair_changes(AttendedPair& pair, const std::string& summary, const Sc
                {"after", Align::right},
                {"moved", Align::right},
                {"", Align::left}});
-  const std::vector<PairEffect> effects = pair_effects(unedited, pair.pass);
+  const std::vector<PredictionEffect> effects = prediction_effects(unedited, pair.pass);
   for (std::size_t t = 0; t < effects.size(); ++t) {
-    const PairEffect& effect = effects[t];
+    const PredictionEffect& effect = effects[t];
     const std::string name =
         effect.next ? fit(visible(pair.target_bytes[t + 1]), 20) : "after the last";
     table.add({screen.ink.quiet(std::to_string(t)), effect.next ? name : screen.ink.quiet(name),
@@ -172,7 +171,8 @@ void print_pair_changes(AttendedPair& pair, const std::string& summary, const Sc
   // Changed models may never write an end.
   const std::int64_t max_length = 2 * std::max(pair.pass.positions(), pair.pass.sources()) + 8;
   const auto translation = [&](Editor* editor) {
-    return pair.model.target_text(translate_greedily(pair.model.model, pair.pass.texts().source,
+    return pair.model.target_text(translate_greedily(pair.model.transformer,
+                                                     pair.pass.texts().source,
                                                      {.max_length = max_length, .editor = editor})
                                       .tokens);
   };

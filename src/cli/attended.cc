@@ -93,15 +93,15 @@ std::string habit_text(const HeadHabitStrength& habit) {
   return fmt::format("{} {}", name, percent(habit.strength));
 }
 
-AttendedPair::AttendedPair(const LoadedTranslator& loaded, PairTexts texts,
+AttendedPair::AttendedPair(const LoadedModel& loaded, ModelTexts texts,
                            std::shared_ptr<Interventions> editor)
     : model(loaded),
       is_translation(texts.is_translation),
-      pass(loaded.model, std::move(texts.tokens), std::move(editor)),
-      source_bytes(model.token_bytes(PairSide::source, pass.texts().source)),
-      target_bytes(model.token_bytes(PairSide::target, pass.texts().target)),
-      source_words(model.words(PairSide::source, pass.texts().source)),
-      target_words(model.words(PairSide::target, pass.texts().target)) {}
+      pass(loaded.transformer, std::move(texts.tokens), std::move(editor)),
+      source_bytes(model.token_bytes(pass.texts().source, PairSide::source)),
+      target_bytes(model.token_bytes(pass.texts().target)),
+      source_words(text_units(model, pass.texts().source, PairSide::source)),
+      target_words(text_units(model, pass.texts().target)) {}
 
 AttendedSite AttendedPair::site(AttentionSite kind) const {
   const Architecture& architecture = pass.architecture();

@@ -49,8 +49,7 @@ bool shows_utf8() {
 
 class BeamTreeDrawing {
  public:
-  BeamTreeDrawing(const LoadedTranslator& model, const SearchedBeams& searched,
-                  const Terminal& terminal)
+  BeamTreeDrawing(const LoadedModel& model, const SearchedBeams& searched, const Terminal& terminal)
       : model_(model),
         searched_(searched),
         nodes_(searched.tree.nodes),
@@ -173,7 +172,7 @@ class BeamTreeDrawing {
     }
     if (tokens.empty()) return "(end)";
     std::string bytes;
-    for (const std::string& each : model_.token_bytes(PairSide::target, tokens)) bytes += each;
+    for (const std::string& each : model_.token_bytes(tokens)) bytes += each;
     const bool begins_word = bytes.starts_with(' ') || nodes_[run.front()].step == 1 ||
                              is_ascii_punctuation(bytes.front());
     const std::size_t letters = bytes.find_first_not_of(' ');
@@ -224,7 +223,7 @@ class BeamTreeDrawing {
     return lines;
   }
 
-  const LoadedTranslator& model_;
+  const LoadedModel& model_;
   const SearchedBeams& searched_;
   const std::vector<BeamNode>& nodes_;
   Ink ink_;
@@ -238,7 +237,7 @@ class BeamTreeDrawing {
 
 }  // namespace
 
-std::string draw_beam_tree(const LoadedTranslator& model, const std::string& source,
+std::string draw_beam_tree(const LoadedModel& model, const std::string& source,
                            const SearchedBeams& searched, const Terminal& terminal) {
   return BeamTreeDrawing(model, searched, terminal).text(source);
 }

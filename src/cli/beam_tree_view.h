@@ -10,7 +10,7 @@ namespace heed::cli {
 
 // Lines of at most the terminal's width, each with a newline. Runs of tokens without a branch are
 // one line; candidates that were dropped at once are counted, not drawn.
-std::string draw_beam_tree(const LoadedTranslator& model, const std::string& source,
+std::string draw_beam_tree(const LoadedModel& model, const std::string& source,
                            const SearchedBeams& searched, const Terminal& terminal);
 
 }  // namespace heed::cli

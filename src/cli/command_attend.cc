@@ -18,8 +18,7 @@
 #include "cli/pair_command.h"
 #include "cli/unread.h"
 #include "engine/head_to_show.h"
-#include "engine/loaded_translator.h"
-#include "engine/pair_json.h"
+#include "engine/loaded_model.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/shown_edge_json.h"
@@ -202,10 +201,10 @@ OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
 
 void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
   const Texts& tokens = pair.pass.texts();
-  OrderedJson target = pair_text_json(pair.model, PairSide::target, tokens.target);
+  OrderedJson target = text_json(pair.model, tokens.target, PairSide::target);
   target["is_translation"] = pair.is_translation;
   OrderedJson document{{"model", pair.model.name},
-                       {"source", pair_text_json(pair.model, PairSide::source, tokens.source)},
+                       {"source", text_json(pair.model, tokens.source, PairSide::source)},
                        {"target", std::move(target)},
                        {"read", read_json(pair.model.reading)}};
   if (options.interventions.any()) document["changed"] = options.interventions.summary();
@@ -233,20 +232,21 @@ void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
                    return pattern_json(pair.attention.pattern(head.site, head.layer, head.head));
                  });
   if (options.interventions.any()) {
-    const RecordedPass unedited(pair.model.model, tokens, nullptr, {.keep = Keep::one_block});
-    document["effect"] = pair_effects_json(pair.model, pair_effects(unedited, pair.pass));
+    const RecordedPass unedited(pair.model.transformer, tokens, nullptr, {.keep = Keep::one_block});
+    document["effect"] = effects_json(pair.model, prediction_effects(unedited, pair.pass));
   }
   print_json(document);
 }
 
-void attend_pair(const LoadedTranslator& model, const AttendOptions& options) {
+void attend_pair(const LoadedModel& model, const AttendOptions& options) {
   check_choice(options, model.architecture());
-  PairTexts texts = read_pair(options.text, options.pair, model);
+  ModelTexts texts = read_texts(options.text, options.pair, model);
   const std::shared_ptr<Interventions> editor =
       make_interventions(options.interventions, model, texts.tokens);
   AttendedPair pair(model, std::move(texts), editor);
   if (options.json) return print_pair_json(options, pair);
-  tell_of_unread(model, pair.pass.texts());
+  tell_of_unread(model, pair.pass.texts().source, PairSide::source);
+  tell_of_unread(model, pair.pass.texts().target);
   const Screen screen;
   if (!options.word.empty()) return print_pair_word(pair, word_choice(options, pair), screen);
   if (options.head) {
@@ -266,15 +266,13 @@ void attend_pair(const LoadedTranslator& model, const AttendOptions& options) {
 }
 
 void attend(const AttendOptions& options) {
-  if (is_translator(options.model)) {
-    return attend_pair(load_translator(options.model, {}, TokenizerNeed::optional), options);
-  }
-  require_no_pair_options(options.pair, options.model);
+  LoadedModel model = load_model(options.model, {}, StacksWanted::any);
+  if (model.is_translator()) return attend_pair(model, options);
   if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
-  LoadedModel model = load_model(options.model);
-  check_choice(options, model.transformer.architecture());
-  const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
-  if (auto editor = make_interventions(options.interventions, model, tokens)) {
+  check_choice(options, model.architecture());
+  const Texts texts = read_texts(options.text, options.pair, model).tokens;
+  const std::vector<std::int32_t>& tokens = texts.target;
+  if (auto editor = make_interventions(options.interventions, model, texts)) {
     model = model.with_editor(std::move(editor));
   }
   const AttendedText text(model, tokens,

@@ -128,7 +128,8 @@ void generate_text(const GenerateCommandOptions& options) {
   const EditedPositions edited{
       .first = options.edit_from_step ? std::ssize(prompt) + *options.edit_from_step : 0,
       .end = std::ssize(prompt) + std::max<std::int64_t>(generation.max_new_tokens - 1, 0)};
-  const auto editor = make_interventions(options.interventions, model, prompt, edited);
+  const auto editor =
+      make_interventions(options.interventions, model, {.source = {}, .target = prompt}, edited);
   generation.editor = editor.get();
 
   if (!options.json) tell_of_unread(model, prompt);

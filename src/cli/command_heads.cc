@@ -138,8 +138,9 @@ struct Scanned {
 
 Scanned scan(const HeadsOptions& options, const LoadedModel& model, ScannedText text) {
   const std::vector<std::int32_t>& tokens = text.tokens;
-  const auto editor = make_interventions(options.interventions, model, tokens,
-                                         {.end = std::min(text.window, std::ssize(tokens))});
+  const auto editor =
+      make_interventions(options.interventions, model, {.source = {}, .target = tokens},
+                         {.end = std::min(text.window, std::ssize(tokens))});
   HeadScanOptions scanning{
       .editor = editor.get(), .window = options.window, .stop = interrupt_flag()};
   if (!options.detect.empty()) {
@@ -235,8 +236,8 @@ std::string table_text(const HeadsOptions& options, const std::vector<HeadRow>& 
 // "3 windows of 128 tokens, drawn at random; they begin at 0, 512, 896"; empty where none are.
 std::string windows_text(const ScannedText& text) {
   if (text.begins.empty()) return "";
-  constexpr std::size_t most_listed = 12;
-  const std::size_t listed = std::min(most_listed, text.begins.size());
+  constexpr std::size_t max_listed = 12;
+  const std::size_t listed = std::min(max_listed, text.begins.size());
   return fmt::format(
       "{} of {}, chosen at random; they begin at {}{}", counted(std::ssize(text.begins), "window"),
       counted(text.window, "token"), fmt::join(std::span(text.begins).first(listed), ", "),

@@ -13,9 +13,9 @@
 #include "cli/output.h"
 #include "cli/pair_command.h"
 #include "cli/terminal/text.h"
-#include "engine/loaded_translator.h"
-#include "engine/pair_json.h"
+#include "engine/loaded_model.h"
 #include "engine/views/nearest_words_json.h"
+#include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/traces/recorded_pass.h"
 
@@ -114,8 +114,8 @@ OrderedJson document_of(const ExplainedText& text) {
 }
 
 // `of_lens` looks through the layers.
-template <class Model, class OfLens>
-void show_lens(const LensCommandOptions& options, const Model& model, const LensText& text,
+template <class OfLens>
+void show_lens(const LensCommandOptions& options, const LoadedModel& model, const LensText& text,
                OrderedJson document, const OfLens& of_lens) {
   LensRequest request;
   request.options.top = options.per_cell;
@@ -146,25 +146,21 @@ void show_lens(const LensCommandOptions& options, const Reading& reading) {
 }
 
 // The stream of a translator's decoder, over the target.
-void show_lens_of_pair(const LensCommandOptions& options) {
+void show_lens_of_pair(const LensCommandOptions& options, const LoadedModel& model) {
   if (options.residual || options.nearest || !options.attribute.empty()) {
     fail_usage("--attribute, --residual and --nearest are of one stack: a translator has the lens");
   }
-  if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
-  const LoadedTranslator model = load_translator(options.model, {}, TokenizerNeed::optional);
-  PairTexts texts = read_pair(options.text, options.pair, model);
+  ModelTexts texts = read_texts(options.text, options.pair, model);
   const bool is_translation = texts.is_translation;
   const std::shared_ptr<Interventions> editor =
       make_interventions(options.interventions, model, texts.tokens);
-  const RecordedPass pass(model.model, std::move(texts.tokens), editor);
+  const RecordedPass pass(model.transformer, std::move(texts.tokens), editor);
   const Texts& tokens = pass.texts();
-  const auto bytes_of = [&](std::int32_t token) {
-    return model.token_bytes(PairSide::target, std::span(&token, 1)).front();
-  };
-  OrderedJson target = pair_text_json(model, PairSide::target, tokens.target);
+  const auto bytes_of = [&](std::int32_t token) { return model.token_bytes(token); };
+  OrderedJson target = text_json(model, tokens.target, PairSide::target);
   target["is_translation"] = is_translation;
   OrderedJson document{{"model", model.name},
-                       {"source", pair_text_json(model, PairSide::source, tokens.source)},
+                       {"source", text_json(model, tokens.source, PairSide::source)},
                        {"target", std::move(target)}};
   const std::string summary = options.interventions.summary();
   if (!summary.empty()) document["interventions"] = summary;
@@ -258,17 +254,15 @@ void show_nearest(const LensCommandOptions& options, const Reading& reading) {
 
 void lens(const LensCommandOptions& options) {
   check_options(options);
-  if (is_translator(options.model)) return show_lens_of_pair(options);
-  require_no_pair_options(options.pair, options.model);
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  Reading reading{{.model = model,
-                   .tokens = read_tokens(options.text, model),
-                   .changes = options.interventions.summary()},
-                  nullptr};
-  const std::vector<std::int32_t>& tokens = reading.text.tokens;
-  if (auto editor = make_interventions(options.interventions, model, tokens)) {
-    reading.pass = std::make_unique<RecordedPass>(
-        model.transformer, Texts{.source = {}, .target = tokens}, std::move(editor));
+  const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
+  if (model.is_translator()) return show_lens_of_pair(options, model);
+  Texts texts = read_texts(options.text, options.pair, model).tokens;
+  Reading reading{
+      {.model = model, .tokens = texts.target, .changes = options.interventions.summary()},
+      nullptr};
+  if (auto editor = make_interventions(options.interventions, model, texts)) {
+    reading.pass =
+        std::make_unique<RecordedPass>(model.transformer, std::move(texts), std::move(editor));
   }
   if (options.residual) return show_residual(options, reading);
   if (options.nearest) return show_nearest(options, reading);

@@ -19,9 +19,8 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "engine/measured_examples.h"
-#include "engine/pair_examples.h"
 #include "microscope/traces/point_names.h"
 #include "microworld/checks/evidence_check.h"
 #include "microworld/checks/microworld_check.h"
@@ -416,11 +415,8 @@ struct ExampleOptions {
 
 void measure_claims(const ExampleOptions& options) {
   const Json claims = parse_json(read_text_file(options.claims), options.claims);
-  const OrderedJson examples =
-      is_translator(options.model)
-          ? measure_pair_examples(load_translator(options.model, {}, TokenizerNeed::optional),
-                                  claims, interrupt_flag())
-          : measure_examples(load_model(options.model), claims, interrupt_flag());
+  const LoadedModel model = load_model(options.model, {}, StacksWanted::any);
+  const OrderedJson examples = measure_examples(model, claims, interrupt_flag());
   if (options.out.empty()) return print_json(examples);
   AtomicFile file(options.out);
   file.write(examples.dump(1));

@@ -24,8 +24,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
-#include "engine/loaded_translator.h"
-#include "engine/pair_json.h"
+#include "engine/loaded_model.h"
 #include "engine/views/token_json.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/patch/patch.h"
@@ -134,8 +133,7 @@ std::vector<std::int32_t> prompt(const std::string& text, const std::string& tok
   return tokens.empty() ? encode(text) : parse_token_ids(tokens);
 }
 
-template <class Model>
-std::int32_t answer_token(const Model& model, const std::string& text, const char* option) {
+std::int32_t answer_token(const LoadedModel& model, const std::string& text, const char* option) {
   if (text.empty()) fail_usage(fmt::format("this metric needs {}", option));
   return single_token(model, text, option);
 }
@@ -174,7 +172,7 @@ PatchRequest common_request(const PatchOptions& options) {
   return request;
 }
 
-PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model) {
+PatchedTexts patched_prompts(const PatchOptions& options, const LoadedModel& model) {
   const auto encode = [&](const std::string& text) { return model.encode(text); };
   PatchRequest request = common_request(options);
   request.clean = prompt(options.clean, options.clean_tokens, "clean", encode);
@@ -202,8 +200,7 @@ PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model
 }
 
 // What both sources begin their translations with, where no target is given.
-void set_targets(PatchRequest& request, const PatchOptions& options,
-                 const LoadedTranslator& model) {
+void set_targets(PatchRequest& request, const PatchOptions& options, const LoadedModel& model) {
   if (options.pair.any()) {
     request.clean = read_target(options.pair, model);
     request.corrupted =
@@ -226,14 +223,13 @@ void set_targets(PatchRequest& request, const PatchOptions& options,
 }
 
 // The likeliest token after a target.
-std::int32_t next_token(const LoadedTranslator& model, Texts texts) {
-  const RecordedPass pass(model.model, std::move(texts), {}, {.keep = Keep::one_block});
+std::int32_t next_token(const LoadedModel& model, Texts texts) {
+  const RecordedPass pass(model.transformer, std::move(texts), {}, {.keep = Keep::one_block});
   const std::vector<double> next = pass.next_probabilities(pass.positions() - 1);
   return static_cast<std::int32_t>(std::ranges::max_element(next) - next.begin());
 }
 
-void set_answers(PatchRequest& request, const PatchOptions& options,
-                 const LoadedTranslator& model) {
+void set_answers(PatchRequest& request, const PatchOptions& options, const LoadedModel& model) {
   if (request.metric.kind == PatchMetric::Kind::kl) return;
   request.metric.answer = options.answer.empty() ? next_token(model, clean_texts(request))
                                                  : single_token(model, options.answer, "--answer");
@@ -246,7 +242,7 @@ void set_answers(PatchRequest& request, const PatchOptions& options,
   }
 }
 
-PatchedTexts patched_texts(const PatchOptions& options, const LoadedTranslator& model) {
+PatchedTexts patched_pairs(const PatchOptions& options, const LoadedModel& model) {
   const auto encode = [&](const std::string& text) { return model.encode_source(text); };
   const Architecture& architecture = model.architecture();
   PatchRequest request = common_request(options);
@@ -263,22 +259,20 @@ PatchedTexts patched_texts(const PatchOptions& options, const LoadedTranslator& 
   }
   set_head(request, options, architecture);
   const AttentionSite site = patched_site(architecture, request).site;
-  const std::vector<std::string> source = model.token_bytes(PairSide::source, request.clean_source);
-  const std::vector<std::string> target = model.token_bytes(PairSide::target, request.clean);
-  const auto tokens_of = [&](PairSide side, const std::vector<std::int32_t>& ids) {
-    return pair_tokens_json(model, side, ids);
-  };
-  OrderedJson document{{"site", site_name(site)},
-                       {"clean_tokens", tokens_of(PairSide::source, request.clean_source)},
-                       {"corrupted_tokens", tokens_of(PairSide::source, request.corrupted_source)},
-                       {"clean_target", tokens_of(PairSide::target, request.clean)},
-                       {"corrupted_target", tokens_of(PairSide::target, request.corrupted)}};
+  const std::vector<std::string> source = model.token_bytes(request.clean_source, PairSide::source);
+  const std::vector<std::string> target = model.token_bytes(request.clean);
+  OrderedJson document{
+      {"site", site_name(site)},
+      {"clean_tokens", tokens_json(model, request.clean_source, PairSide::source)},
+      {"corrupted_tokens", tokens_json(model, request.corrupted_source, PairSide::source)},
+      {"clean_target", tokens_json(model, request.clean)},
+      {"corrupted_target", tokens_json(model, request.corrupted)}};
   for (const auto& [name, token] :
        {std::pair{"answer", request.metric.answer}, std::pair{"wrong", request.metric.wrong}}) {
-    if (token >= 0) document[name] = pair_token_json(model, PairSide::target, token);
+    if (token >= 0) document[name] = token_json(model, token);
   }
   const auto text_of = [&](const std::vector<std::int32_t>& ids) {
-    return printable(fmt::format("{}", fmt::join(model.token_bytes(PairSide::source, ids), "")));
+    return printable(fmt::format("{}", fmt::join(model.token_bytes(ids, PairSide::source), "")));
   };
   const bool of_source = site == encoder_site;
   return {.model = model.name,
@@ -466,18 +460,16 @@ void run_patch(const PatchOptions& options, const Transformer& model, PatchedTex
 
 void patch(const PatchOptions& options) {
   check_out(options.out);
-  if (is_translator(options.model)) {
-    if (!options.dtype.empty()) fail_usage("--dtype is for models of one stack");
-    const LoadedTranslator model = load_translator(options.model, {}, TokenizerNeed::optional);
-    return run_patch(options, model.model, patched_texts(options, model));
+  const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
+  if (model.is_translator()) {
+    return run_patch(options, model.transformer, patched_pairs(options, model));
   }
-  require_no_pair_options(options.pair, options.model);
+  require_no_pair_options(options.pair, model);
   if (options.corrupted_target || !options.kind.empty()) {
     fail_usage(fmt::format("'{}' has one stack: --kind and --corrupted-target need a translator",
                            options.model));
   }
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  run_patch(options, model.transformer, patched_texts(options, model));
+  run_patch(options, model.transformer, patched_prompts(options, model));
 }
 
 }  // namespace

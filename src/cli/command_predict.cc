@@ -236,7 +236,8 @@ void predict(const PredictOptions& options) {
   const LoadedModel& loaded = ModelAccess::loaded(model);
   const std::vector<std::int32_t> tokens = read_tokens(options.text, loaded);
   Logits logits{.rows = compute_logits(model, tokens, options.all_positions)};
-  const std::vector<Edit> edits = make_edits(options.interventions, loaded, tokens);
+  const std::vector<Edit> edits =
+      make_edits(options.interventions, loaded, {.source = {}, .target = tokens});
   if (!edits.empty()) {
     logits.edited = compute_logits(EditedModel(model, edits), tokens, options.all_positions);
   }

@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "engine/views/reading_json.h"
 #include "tokenizer/reading.h"
 
@@ -81,31 +81,23 @@ void print_unread(const std::optional<UnreadWords>& unread, UnreadFor purpose, c
   print((note.empty() ? ink.quiet("It has read every word of this text.") : note) + "\n");
 }
 
-void show(const std::string& name, const std::shared_ptr<const ReadingRecord>& record,
-          const std::optional<UnreadWords>& unread, UnreadFor purpose, bool json) {
-  if (json) {
-    return print_json(
-        {{"model", name}, {"read", read_json(record)}, {"unread", unread_json(unread, purpose)}});
-  }
-  const Ink ink(standard_output());
-  print_reading(record.get(), name, ink);
-  print_unread(unread, purpose, ink);
-}
-
 void read(const ReadingOptions& options) {
   if (!options.data.empty()) return write_reading(options);
   if (!options.targets.empty() || !options.title.empty() || !options.out.empty()) {
     fail_usage("--target, --title and --out write what a model has read: they need --data FILE");
   }
+  const LoadedModel model = load_model(options.model, {}, StacksWanted::any);
   std::optional<UnreadWords> unread;
-  if (is_translator(options.model)) {
-    const LoadedTranslator translator = load_translator(options.model, {}, TokenizerNeed::optional);
-    if (options.text) unread = unread_in(translator, *options.text);
-    return show(translator.name, translator.reading, unread, UnreadFor::translation, options.json);
-  }
-  const LoadedModel model = load_model(options.model);
   if (options.text) unread = unread_in(model, *options.text);
-  show(model.name, model.reading, unread, UnreadFor::prediction, options.json);
+  const UnreadFor purpose = unread_for(model.is_translator() ? PairSide::source : PairSide::target);
+  if (options.json) {
+    return print_json({{"model", model.name},
+                       {"read", read_json(model.reading)},
+                       {"unread", unread_json(unread, purpose)}});
+  }
+  const Ink ink(standard_output());
+  print_reading(model.reading.get(), model.name, ink);
+  print_unread(unread, purpose, ink);
 }
 
 }  // namespace

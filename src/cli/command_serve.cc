@@ -13,7 +13,6 @@
 #include "cli/model_options.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "engine/pull.h"
 #include "server/serve.h"
 
@@ -138,18 +137,13 @@ void start(const ServeCommandOptions& options) {
   }
   serve.warn = [](const std::string& message) { spdlog::warn("heed: {}", message); };
   if (options.any_near_port) serve.http.next_ports = nearby_ports;
-  std::string name;
-  const auto listening = [&](const std::string& address) {
+  LoadedModel model =
+      is_translator(options.model)
+          ? load_translator(options.model, {.weights = parse_weight_type(options.dtype)})
+          : load_model_as(options.model, options.dtype);
+  const auto listening = [name = model.name](const std::string& address) {
     spdlog::info("heed: '{}' is at {} (Ctrl-C stops)", name, address);
   };
-  if (is_translator(options.model)) {
-    LoadedTranslator translator =
-        load_translator(options.model, {.weights = parse_weight_type(options.dtype)});
-    name = translator.name;
-    return server::serve(std::move(translator), serve, interrupt_flag(), listening);
-  }
-  LoadedModel model = load_model_as(options.model, options.dtype);
-  name = model.name;
   server::serve(std::move(model), serve, interrupt_flag(), listening);
 }
 

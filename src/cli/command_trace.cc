@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 
@@ -18,8 +17,8 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"
 #include "engine/generations.h"
-#include "engine/loaded_translator.h"
-#include "engine/pair_json.h"
+#include "engine/loaded_model.h"
+#include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/files/array_files.h"
 #include "microscope/traces/activation_trace.h"
@@ -146,49 +145,22 @@ void print_trace(const TraceOptions& options, const Trace& trace) {
         "\n");
 }
 
-// The token of a text that is differentiated.
-using TokenOf = std::function<std::int32_t(const std::string& text, const std::string& option)>;
-
 GradientTarget gradient_target(const TraceOptions& options, const TraceRequest& request,
-                               const TokenOf& token_of) {
+                               const LoadedModel& model) {
   if (options.logit.empty() && !options.against.empty()) fail_usage("--against needs --logit");
   if (!options.logit.empty() && !asks_for_gradients(request)) {
     fail_usage("--logit needs a gradient among --points, such as resid_post_grad");
   }
   GradientTarget target;
   if (!options.logit.empty()) {
-    target.logits.push_back({.position = -1, .token = token_of(options.logit, "--logit")});
+    target.logits.push_back(
+        {.position = -1, .token = single_token(model, options.logit, "--logit")});
   }
   if (!options.against.empty()) {
     target.logits.push_back(
-        {.position = -1, .token = token_of(options.against, "--against"), .weight = -1});
+        {.position = -1, .token = single_token(model, options.against, "--against"), .weight = -1});
   }
   return target;
-}
-
-void trace_pair_of_texts(const TraceOptions& options, const TraceRequest& request) {
-  if (options.new_tokens > 0) {
-    fail_usage(
-        "--new-tokens is not for translators: without --target, the target is the model's own "
-        "translation");
-  }
-  const LoadedTranslator model = load_translator(options.model, {}, TokenizerNeed::optional);
-  const GradientTarget target =
-      gradient_target(options, request, [&](const std::string& text, const std::string& option) {
-        return single_token(model, text, option);
-      });
-  const Texts tokens = read_pair(options.text, options.pair, model).tokens;
-  const auto editor = make_interventions(options.interventions, model, tokens);
-  const Trace trace = trace_texts(model.model, tokens, request, target, editor.get());
-  if (!options.out.empty()) {
-    write_trace(options, model.name, trace,
-                {{"source_tokens", tokens.source}, {"target_tokens", tokens.target}});
-  }
-  if (!options.json) return print_trace(options, trace);
-  print_trace_json(options, trace,
-                   {{"model", model.name},
-                    {"source", pair_text_json(model, PairSide::source, tokens.source)},
-                    {"target", pair_text_json(model, PairSide::target, tokens.target)}});
 }
 
 void trace_text(const TraceOptions& options) {
@@ -199,27 +171,40 @@ void trace_text(const TraceOptions& options) {
                              .positions = parse_indices(options.positions),
                              .source_positions = parse_indices(options.source_positions),
                              .budget = parse_bytes(options.budget)};
-  if (is_translator(options.model)) return trace_pair_of_texts(options, request);
-  require_no_pair_options(options.pair, options.model);
-  if (!options.source_positions.empty()) fail_usage("--source-positions needs a translator");
-  const LoadedModel model = load_model_as(options.model, options.dtype);
-  const std::vector<std::int32_t> tokens = read_tokens(options.text, model);
-  const GradientTarget target =
-      gradient_target(options, request, [&](const std::string& text, const std::string& option) {
-        return single_token(model, text, option);
-      });
-  const auto editor = make_interventions(options.interventions, model, tokens,
-                                         {.end = std::ssize(tokens) + options.new_tokens});
-  const Trace trace =
-      options.new_tokens > 0
-          ? trace_generation(model.transformer, tokens, options.new_tokens, request, editor.get())
-          : trace_prompt(model.transformer, tokens, request, target, editor.get());
-  if (!options.out.empty()) write_trace(options, model.name, trace, {{"tokens", trace.tokens}});
-  if (options.json) {
-    return print_trace_json(options, trace,
-                            {{"model", model.name}, {"tokens", tokens_json(model, trace.tokens)}});
+  const bool is_pair = is_translator(options.model);
+  if (is_pair && options.new_tokens > 0) {
+    fail_usage(
+        "--new-tokens is not for translators: without --target, the target is the model's own "
+        "translation");
   }
-  print_trace(options, trace);
+  if (!is_pair && !options.source_positions.empty()) {
+    fail_usage("--source-positions needs a translator");
+  }
+  const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
+  const Texts texts = read_texts(options.text, options.pair, model).tokens;
+  const GradientTarget target = gradient_target(options, request, model);
+  EditedPositions edited;
+  if (options.new_tokens > 0) edited.end = std::ssize(texts.target) + options.new_tokens;
+  const auto editor = make_interventions(options.interventions, model, texts, edited);
+  const Trace trace = options.new_tokens > 0
+                          ? trace_generation(model.transformer, texts.target, options.new_tokens,
+                                             request, editor.get())
+                          : trace_texts(model.transformer, texts, request, target, editor.get());
+  if (!options.out.empty()) {
+    using Tokens = std::vector<TracedTokens>;
+    write_trace(options, model.name, trace,
+                is_pair ? Tokens{{"source_tokens", texts.source}, {"target_tokens", texts.target}}
+                        : Tokens{{"tokens", trace.tokens}});
+  }
+  if (!options.json) return print_trace(options, trace);
+  OrderedJson document{{"model", model.name}};
+  if (is_pair) {
+    document["source"] = text_json(model, texts.source, PairSide::source);
+    document["target"] = text_json(model, texts.target, PairSide::target);
+  } else {
+    document["tokens"] = tokens_json(model, trace.tokens);
+  }
+  print_trace_json(options, trace, std::move(document));
 }
 
 }  // namespace

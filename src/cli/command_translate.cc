@@ -21,10 +21,10 @@
 #include "cli/unread.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
+#include "engine/long_texts.h"
 #include "engine/searched_beams.h"
 #include "engine/views/reading_json.h"
-#include "engine/views/report_json.h"
+#include "engine/views/translation_json.h"
 
 namespace heed::cli {
 namespace {
@@ -87,8 +87,7 @@ struct TranslatedPart {
 };
 
 // Says which lines were longer than the encoder reads.
-void tell_of_long_lines(const LoadedTranslator& translator,
-                        const std::vector<TranslatedPart>& parts) {
+void tell_of_long_lines(const LoadedModel& translator, const std::vector<TranslatedPart>& parts) {
   std::vector<std::size_t> numbers;
   bool is_cropped = false;
   for (const TranslatedPart& each : parts) {
@@ -102,13 +101,13 @@ void tell_of_long_lines(const LoadedTranslator& translator,
   say(fmt::format(
       "note: {} {} more than the {} tokens that the encoder reads and {} {}: {}{}",
       counted(std::ssize(numbers), "line"), numbers.size() == 1 ? "has" : "have",
-      translator.model.architecture().encoder().context, numbers.size() == 1 ? "was" : "were",
+      translator.architecture().encoder().context, numbers.size() == 1 ? "was" : "were",
       is_cropped ? "cropped" : "split",
       fmt::join(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
       shown < numbers.size() ? ", …" : ""));
 }
 
-std::vector<TranslatedPart> translate_lines(const LoadedTranslator& translator,
+std::vector<TranslatedPart> translate_lines(const LoadedModel& translator,
                                             const SourceLines& sources,
                                             const TranslateCallOptions& options) {
   const LongTexts treatment = parse_long_texts(options.long_lines);
@@ -123,9 +122,9 @@ std::vector<TranslatedPart> translate_lines(const LoadedTranslator& translator,
     }
     const std::vector<std::string> parts = fitting_parts(translator, line, treatment);
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      tokens.add(translator.encode(parts[part], sources.is_argument
-                                                    ? std::string("the text")
-                                                    : fmt::format("line {}", i + 1)));
+      tokens.add(translator.encode_source(parts[part], sources.is_argument
+                                                           ? std::string("the text")
+                                                           : fmt::format("line {}", i + 1)));
       places.push_back(translated.size());
       translated.push_back(
           {.line = i,
@@ -155,24 +154,24 @@ std::string in_one_line(std::string text) {
   return text;
 }
 
-std::string plain_text(const LoadedTranslator& translator, const BeamOptions& search,
+std::string plain_text(const LoadedModel& translator, const BeamOptions& search,
                        const std::vector<TranslatedPart>& translated) {
   std::string text;
   for (const auto& [line, part, parts, is_cropped, source, hypotheses] : translated) {
     if (search.n_best == 1) {
-      text += hypotheses.empty() ? "" : in_one_line(translator.decode(hypotheses[0].tokens));
+      text += hypotheses.empty() ? "" : in_one_line(translator.target_text(hypotheses[0].tokens));
       text += part + 1 < parts ? " " : "\n";
       continue;
     }
     for (const TokenHypothesis& hypothesis : hypotheses) {
       text += fmt::format("{}\t{:.4f}\t{}\n", line + 1, hypothesis.score,
-                          in_one_line(translator.decode(hypothesis.tokens)));
+                          in_one_line(translator.target_text(hypothesis.tokens)));
     }
   }
   return text;
 }
 
-OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& search,
+OrderedJson document_of(const LoadedModel& translator, const BeamOptions& search,
                         const std::vector<TranslatedPart>& translated) {
   OrderedJson translations = OrderedJson::array();
   for (const TranslatedPart& each : translated) {
@@ -198,7 +197,7 @@ OrderedJson document_of(const LoadedTranslator& translator, const BeamOptions& s
           {"translations", std::move(translations)}};
 }
 
-std::string translated_text(const LoadedTranslator& translator, const SourceLines& sources,
+std::string translated_text(const LoadedModel& translator, const SourceLines& sources,
                             const TranslateCallOptions& options) {
   const BeamOptions& search = options.search;
   const std::vector<TranslatedPart> translated = translate_lines(translator, sources, options);
@@ -207,14 +206,14 @@ std::string translated_text(const LoadedTranslator& translator, const SourceLine
 }
 
 // The search of one sentence, drawn or as a document.
-std::string tree_text(const LoadedTranslator& translator, const SourceLines& sources,
+std::string tree_text(const LoadedModel& translator, const SourceLines& sources,
                       const TranslateCallOptions& options) {
   const std::string& source = sources.lines.front();
   BeamOptions search = options.search;
   search.cache_type = translator.cache_type;
   search.stop = interrupt_flag();
   const SearchedBeams searched =
-      search_beams(translator, translator.encode(source, "the text"), std::move(search));
+      search_beams(translator, translator.encode_source(source, "the text"), std::move(search));
   if (!options.json) {
     return draw_beam_tree(translator, source, searched,
                           options.out.empty() ? standard_output() : Terminal{});
@@ -253,7 +252,7 @@ void translate(TranslateCallOptions options) {
                          .cache = parse_key_value_type(options.cache_type)};
   const SourceLines sources = read_sources(options);
   if (options.tree) require_one_sentence(options, sources);
-  const LoadedTranslator translator = load_translator(options.model, load);
+  const LoadedModel translator = load_translator(options.model, load);
   const auto editor = make_interventions(options.interventions, translator, {});
   search.editor = editor.get();
   if (!options.json) tell_of_unread(translator, fmt::format("{}", fmt::join(sources.lines, "\n")));

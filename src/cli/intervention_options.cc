@@ -150,8 +150,10 @@ class EditList {
   std::vector<Edit> edits_;
 };
 
-// "SOURCE ||| TARGET", or a source alone with its translation.
-Texts read_texts(const LoadedTranslator& model, const std::string& text) {
+// The text of a model of one text; of a translator "SOURCE ||| TARGET", or a source alone with its
+// translation.
+Texts read_texts(const LoadedModel& model, const std::string& text) {
+  if (!model.is_translator()) return {.source = {}, .target = model.encode(text)};
   constexpr std::string_view between = "|||";
   const std::size_t at = text.find(between);
   std::vector<std::int32_t> source = model.encode_source(text.substr(0, at));
@@ -159,6 +161,14 @@ Texts read_texts(const LoadedTranslator& model, const std::string& text) {
     return translated_pair(model, std::move(source), interrupt_flag()).tokens;
   }
   return {std::move(source), model.encode_target(text.substr(at + between.size()))};
+}
+
+TextLengths edited_lengths(const LoadedModel& model, const Texts& texts,
+                           const EditedPositions& edited) {
+  TextLengths lengths = TextLengths::of(texts);
+  if (edited.end > 0) lengths.target = edited.end;
+  if (lengths.target > 0 || !model.is_translator()) return lengths;
+  return {model.architecture().encoder().context, model.architecture().decoder().context};
 }
 
 }  // namespace
@@ -247,44 +257,27 @@ void add_intervention_options(Command command, InterventionOptions& options) {
 }
 
 std::vector<Edit> make_edits(const InterventionOptions& options, const LoadedModel& model,
-                             std::span<const std::int32_t> tokens, const EditedPositions& edited) {
-  const EditedRun run{
-      .architecture = model.transformer.architecture(),
-      .texts = {.target = {tokens.begin(), tokens.end()}},
-      .lengths = {.target = edited.end > 0 ? edited.end : std::ssize(tokens)},
-      .first_position = edited.first,
-      .encode = [&](const std::string& text) { return Texts{.target = model.encode(text)}; },
-      .encode_part =
-          [&](const std::string& text) { return Texts{.target = model.encode_part(text)}; }};
+                             const Texts& texts, const EditedPositions& edited) {
+  const auto read = [&](const std::string& text) { return read_texts(model, text); };
+  const auto read_part = [&](const std::string& text) {
+    return model.is_translator() ? read(text) : Texts{.target = model.encode_part(text)};
+  };
+  const EditedRun run{.architecture = model.architecture(),
+                      .texts = texts,
+                      .lengths = edited_lengths(model, texts, edited),
+                      .first_position = edited.first,
+                      .encode = read,
+                      .encode_part = read_part};
   return EditList(options, run).make();
 }
 
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
-                                                  const LoadedModel& model,
-                                                  std::span<const std::int32_t> tokens,
+                                                  const LoadedModel& model, const Texts& texts,
                                                   const EditedPositions& edited) {
-  const std::vector<Edit> edits = make_edits(options, model, tokens, edited);
+  const std::vector<Edit> edits = make_edits(options, model, texts, edited);
   if (edits.empty()) return nullptr;
-  return std::make_unique<Interventions>(model.transformer.architecture(),
+  return std::make_unique<Interventions>(model.architecture(),
                                          resolve_edits(model.transformer, edits, words_of(model)));
-}
-
-std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
-                                                  const LoadedTranslator& model,
-                                                  const Texts& texts) {
-  const auto read = [&](const std::string& text) { return read_texts(model, text); };
-  const Architecture& architecture = model.architecture();
-  const TextLengths all{architecture.encoder().context, architecture.decoder().context};
-  const std::vector<Edit> edits =
-      EditList(options, {.architecture = architecture,
-                         .texts = texts,
-                         .lengths = texts.target.empty() ? all : TextLengths::of(texts),
-                         .encode = read,
-                         .encode_part = read})
-          .make();
-  if (edits.empty()) return nullptr;
-  return std::make_unique<Interventions>(architecture,
-                                         resolve_edits(model.model, edits, words_of(model)));
 }
 
 }  // namespace heed::cli

@@ -10,7 +10,6 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "heed/intervention.h"
 #include "microscope/intervene/intervention.h"
 
@@ -60,19 +59,14 @@ struct EditedPositions {
 
 // The options as the library's edits; none where they ask for no intervention. Throws
 // Error{invalid_argument} for incomplete options and for positions that the run does not have.
+// Where there is no target yet, as in translation, every position of the contexts may be changed,
+// and other texts must be given.
 std::vector<Edit> make_edits(const InterventionOptions& options, const LoadedModel& model,
-                             std::span<const std::int32_t> tokens,
-                             const EditedPositions& edited = {});
+                             const Texts& texts, const EditedPositions& edited = {});
 
 // The same, resolved; null for none. Throws what EditedModel throws, too.
 std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
-                                                  const LoadedModel& model,
-                                                  std::span<const std::int32_t> tokens,
+                                                  const LoadedModel& model, const Texts& texts,
                                                   const EditedPositions& edited = {});
-// In passes over a source and a target; where there is no target yet, as in translation, every
-// position of the contexts may be changed, and other texts must be given.
-std::unique_ptr<Interventions> make_interventions(const InterventionOptions& options,
-                                                  const LoadedTranslator& model,
-                                                  const Texts& texts);
 
 }  // namespace heed::cli

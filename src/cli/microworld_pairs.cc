@@ -13,8 +13,8 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
-#include "engine/loaded_translator.h"
-#include "engine/pair_json.h"
+#include "engine/loaded_model.h"
+#include "engine/views/translation_json.h"
 #include "microworld/bilingual/bilingual.h"
 #include "microworld/checks/pair_check.h"
 
@@ -174,9 +174,9 @@ void write_pairs(const PairWriting& options) {
 }
 
 void check_translator(const PairChecking& options) {
-  const LoadedTranslator translator = load_translator(options.model);
+  const LoadedModel translator = load_translator(options.model);
   ProgressLine line;
-  const PairCheck check = check_pairs(translator.model, translator.tokenizers,
+  const PairCheck check = check_pairs(translator.transformer, translator.tokenizers(),
                                       {.pairs = options.pairs,
                                        .cut_pairs = options.cut_pairs,
                                        .seed = options.seed,

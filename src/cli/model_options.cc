@@ -36,8 +36,6 @@ void add_sampling_option(Command command, const SamplingOption& option, Sampling
 
 }  // namespace
 
-namespace {}  // namespace
-
 void add_model_option(Command command, std::string& model) {
   command
       .add_option("-m,--model", model,
@@ -65,8 +63,8 @@ void add_cache_type_option(Command command, std::string& cache_type) {
       ->type_name("TYPE");
 }
 
-LoadedModel load_model_as(const std::string& model, const std::string& dtype) {
-  return load_model(model, {.weights = parse_weight_type(dtype)});
+LoadedModel load_model_as(const std::string& model, const std::string& dtype, StacksWanted stacks) {
+  return load_model(model, {.weights = parse_weight_type(dtype)}, stacks);
 }
 
 void add_text_file_option(Command command, std::string& file) {
@@ -103,49 +101,26 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text) {
   return ids;
 }
 
-namespace {
-
-// `encode` gives the ids of a text, `bytes_of` the bytes of each.
-template <class Encode, class BytesOf>
-std::int32_t one_token(const std::string& text, const std::string& option, std::int64_t size,
-                       const Encode& encode, const BytesOf& bytes_of) {
+std::int32_t single_token(const LoadedModel& model, const std::string& text,
+                          const std::string& option) {
   if (text.size() > 1 && text[0] == '#' &&
       text.find_first_not_of("0123456789", 1) == std::string::npos) {
     const std::int32_t id = parse_token_ids(text.substr(1)).front();
+    const std::int64_t size = model.stack(PairSide::target).vocabulary_size;
     if (id >= size) {
       fail_usage(fmt::format("{} {}: the vocabulary's ids are 0 to {}", option, text, size - 1));
     }
     return id;
   }
-  const std::vector<std::int32_t> ids = encode(text);
+  const std::vector<std::int32_t> ids = model.encode_part(text);
   if (ids.size() == 1) return ids.front();
   std::string pieces;
-  for (const std::string& bytes : bytes_of(ids)) {
+  for (const std::string& bytes : model.token_bytes(ids)) {
     pieces += (pieces.empty() ? "" : " | ") + visible(bytes);
   }
   fail_usage(fmt::format(
       "{} {} is {} tokens, not one: {}{}", option, in_quotes(text), ids.size(), pieces,
       text.starts_with(' ') ? "" : "; a word after a space is often one, such as ' " + text + "'"));
-}
-
-}  // namespace
-
-std::int32_t single_token(const LoadedModel& model, const std::string& text,
-                          const std::string& option) {
-  return one_token(
-      text, option, model.transformer.specification().vocabulary_size,
-      [&](const std::string& part) { return model.encode_part(part); },
-      [&](const std::vector<std::int32_t>& ids) { return model.token_bytes(ids); });
-}
-
-std::int32_t single_token(const LoadedTranslator& model, const std::string& text,
-                          const std::string& option) {
-  return one_token(
-      text, option, model.architecture().decoder().vocabulary_size,
-      [&](const std::string& part) { return model.encode_part(PairSide::target, part); },
-      [&](const std::vector<std::int32_t>& ids) {
-        return model.token_bytes(PairSide::target, ids);
-      });
 }
 
 std::string read_standard_input(const std::string& wanted) {

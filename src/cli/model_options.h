@@ -8,7 +8,6 @@
 
 #include "cli/arguments.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "heed/sampling.h"
 
 namespace heed::cli {
@@ -29,7 +28,8 @@ void add_cache_type_option(Command command, std::string& cache_type);
 // The model with its matrices quantised to `dtype`; f32 of a quantised model stands for the values
 // that its matrices encode. Throws Error{invalid_argument} for an unknown dtype,
 // Error{unsupported} for one that would quantise a quantised model again.
-LoadedModel load_model_as(const std::string& model, const std::string& dtype);
+LoadedModel load_model_as(const std::string& model, const std::string& dtype,
+                          StacksWanted stacks = StacksWanted::one);
 
 // A text: the argument TEXT, a file (--text), token ids (--tokens 5,17) or, without any of these,
 // standard input.
@@ -55,12 +55,10 @@ std::vector<std::int32_t> read_tokens(const TextOptions& options, const LoadedMo
 // "5,17, 4" as ids. Throws Error{invalid_argument} for anything else.
 std::vector<std::int32_t> parse_token_ids(const std::string& text);
 
-// The one token that `text` encodes to, or the id 17 written as #17. Throws
-// Error{invalid_argument} naming `option` and the tokens where there are several.
+// The one token of a text, or of a translator's target, that `text` encodes to, or the id 17
+// written as #17. Throws Error{invalid_argument} naming `option` and the tokens where there are
+// several.
 std::int32_t single_token(const LoadedModel& model, const std::string& text,
-                          const std::string& option);
-// The same of the target of a translator.
-std::int32_t single_token(const LoadedTranslator& model, const std::string& text,
                           const std::string& option);
 
 // All of standard input. Throws Error{invalid_argument} with `wanted` where that is a terminal.

@@ -10,7 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 
 namespace heed::cli {
 
@@ -29,14 +29,15 @@ void add_target_options(Command command, PairOptions& options,
 void choose_translator(Command command, std::string& model);
 
 // Throws Error{invalid_argument} where an option of pairs is given for a model of one stack.
-void require_no_pair_options(const PairOptions& options, const std::string& model);
+void require_no_pair_options(const PairOptions& options, const LoadedModel& model);
 
 // What the decoder reads, of one of the two options. Throws Error{invalid_argument} for both.
-std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedTranslator& model);
+std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedModel& model);
 
-// The source of `text` and the target, which is the model's own translation where none is given.
-// Throws Error{invalid_argument} for texts that do not fit the model.
-PairTexts read_pair(const TextOptions& text, const PairOptions& options,
-                    const LoadedTranslator& model);
+// The text of a model of one text; of a translator, the source of `text` and the target, which is
+// the model's own translation where none is given. Throws Error{invalid_argument} for texts that do
+// not fit the model, and for a target of a model of one text.
+ModelTexts read_texts(const TextOptions& text, const PairOptions& options,
+                      const LoadedModel& model);
 
 }  // namespace heed::cli

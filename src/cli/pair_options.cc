@@ -25,13 +25,13 @@ void choose_translator(Command command, std::string& model) {
   if (command.count("--model") == 0) model = embedded_translator_name;
 }
 
-void require_no_pair_options(const PairOptions& options, const std::string& model) {
+void require_no_pair_options(const PairOptions& options, const LoadedModel& model) {
   if (!options.any()) return;
-  fail_usage(
-      fmt::format("'{}' has one stack: --target and --target-tokens need a translator", model));
+  fail_usage(fmt::format("'{}' has one stack: --target and --target-tokens need a translator",
+                         model.name));
 }
 
-std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedTranslator& model) {
+std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedModel& model) {
   if (options.target && !options.target_tokens.empty()) {
     fail_usage("give one of --target and --target-tokens, not both");
   }
@@ -39,15 +39,19 @@ std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedTr
                         : parse_token_ids(options.target_tokens);
 }
 
-PairTexts read_pair(const TextOptions& text, const PairOptions& options,
-                    const LoadedTranslator& model) {
+ModelTexts read_texts(const TextOptions& text, const PairOptions& options,
+                      const LoadedModel& model) {
+  if (!model.is_translator()) {
+    require_no_pair_options(options, model);
+    return {.tokens = {.source = {}, .target = read_tokens(text, model)}};
+  }
   const bool has_ids = !text.tokens.empty() && !text.text && text.file.empty();
   std::vector<std::int32_t> source =
       has_ids ? parse_token_ids(text.tokens) : model.encode_source(read_text(text));
   if (!options.any()) {
     return translated_pair(model, std::move(source), interrupt_flag());
   }
-  PairTexts texts;
+  ModelTexts texts;
   texts.tokens.source = std::move(source);
   texts.tokens.target = read_target(options, model);
   require_texts_fit(model.architecture(), texts.tokens);

@@ -14,7 +14,7 @@
 namespace heed::cli {
 namespace {
 
-constexpr int longest_bar = 30;
+constexpr int max_bar = 30;
 
 // The `top` parts of the largest shares, in the order of the pass.
 std::vector<std::size_t> strongest(const ResidualParts& residual, std::size_t top) {
@@ -47,7 +47,7 @@ void print_residual(const ExplainedText& text, const ResidualParts& residual, st
   for (const std::size_t i : shown) {
     const ResidualPart& part = residual.parts[i];
     const std::string bar =
-        repeat("█", static_cast<int>(std::lround(longest_bar * std::abs(part.share) / largest)));
+        repeat("█", static_cast<int>(std::lround(max_bar * std::abs(part.share) / largest)));
     table.add({part.name, fmt::format("{:.2f}", part.length), fmt::format("{:+.2f}", part.cosine),
                fmt::format("{:+.1f} %", 100 * part.share),
                ink.paint(bar, part.share < 0 ? colour::blue : colour::orange)});

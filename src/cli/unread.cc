@@ -13,23 +13,18 @@ void tell(const std::string& note) {
 
 }  // namespace
 
-void tell_of_unread(const LoadedModel& model, std::span<const std::int32_t> tokens) {
-  tell(unread_note(unread_in(model, tokens)));
+void tell_of_unread(const LoadedModel& model, std::span<const std::int32_t> tokens, PairSide side) {
+  tell(unread_note(unread_in(model, tokens, side), unread_for(side)));
 }
 
-void tell_of_unread(const LoadedTranslator& model, const Texts& texts) {
-  tell(unread_note(unread_in(model, PairSide::source, texts.source), UnreadFor::translation));
-  tell(unread_note(unread_in(model, PairSide::target, texts.target)));
-}
-
-void tell_of_unread(const LoadedTranslator& translator, std::string_view sources) {
+void tell_of_unread(const LoadedModel& translator, std::string_view sources) {
   tell(unread_note(unread_in(translator, sources), UnreadFor::translation));
 }
 
 void add_reading(OrderedJson& document, const LoadedModel& model,
                  std::span<const std::int32_t> tokens) {
   document["read"] = read_json(model.reading);
-  document["unread"] = unread_json(unread_in(model, tokens));
+  document["unread"] = unread_json(model, tokens);
 }
 
 }  // namespace heed::cli

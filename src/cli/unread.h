@@ -7,15 +7,14 @@
 
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 
 namespace heed::cli {
 
 // A note on standard error; nothing where the model has read every word, or where that is not
 // known.
-void tell_of_unread(const LoadedModel& model, std::span<const std::int32_t> tokens);
-void tell_of_unread(const LoadedTranslator& model, const Texts& texts);
-void tell_of_unread(const LoadedTranslator& translator, std::string_view sources);
+void tell_of_unread(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                    PairSide side = PairSide::target);
+void tell_of_unread(const LoadedModel& translator, std::string_view sources);
 
 // The members "read" and "unread" of a text's document.
 void add_reading(OrderedJson& document, const LoadedModel& model,

@@ -129,9 +129,9 @@ std::vector<HeadSummary> summarise_heads(const Transformer& transformer,
   return summaries_of(scan_heads(transformer, tokens));
 }
 
-std::vector<HeadSummary> heads(const Translator& translator, const SourceAndTarget& pair,
+std::vector<HeadSummary> heads(const Model& translator, const SourceAndTarget& pair,
                                std::string_view kind) {
-  const Transformer& model = TranslatorAccess::loaded(translator).model;
+  const Transformer& model = ModelAccess::translator(translator).transformer;
   const auto site = site_named(kind, model.architecture());
   require(site.has_value(), ErrorCode::invalid_argument,
           "there is no kind of attention '{}': expected encoder, decoder or cross",

@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "engine/model_chat.h"
 
 namespace heed {
@@ -23,12 +22,7 @@ SourceFiles files_beside_weights(const std::string& model) {
 // Loaded as it is stored: saving rounds it, and says which tensor it cannot round.
 void convert_model(const std::string& model, const std::filesystem::path& out, const SavedAs& as) {
   const SourceFiles files = files_beside_weights(model);
-  if (is_translator(model)) {
-    const LoadedTranslator translator = load_translator(model, {}, TokenizerNeed::optional);
-    require_rounded_once(translator.model.parameters(), as.format, model);
-    return save_transformer(translator.model, out, files, as);
-  }
-  const LoadedModel loaded = load_model(model);
+  const LoadedModel loaded = load_model(model, {}, StacksWanted::any);
   require_rounded_once(loaded.transformer.parameters(), as.format, model);
   save_transformer(loaded.transformer, out, files, as);
 }
@@ -36,25 +30,20 @@ void convert_model(const std::string& model, const std::filesystem::path& out, c
 void convert_to_gguf(const std::string& model, const std::filesystem::path& out,
                      GgufWeights weights) {
   const SourceFiles files = files_beside_weights(model);
-  const auto save = [&](const Transformer& transformer, const GgufContent& content) {
-    const kernels::WeightFormat stored = transformer.parameters().prepared_format();
-    require(stored == kernels::WeightFormat::f32 || weights == GgufWeights::f32,
-            ErrorCode::unsupported,
-            "'{}' is stored in {} and would be rounded twice: use the model that it was converted "
-            "from, or --dtype f32",
-            model, kernels::weight_format_name(stored));
-    save_gguf(transformer, out, files, content, weights);
-  };
-  if (is_translator(model)) {
-    const LoadedTranslator translator = load_translator(model, {}, TokenizerNeed::optional);
-    return save(translator.model,
-                {.name = translator.name, .tokenizer = translator.tokenizers.source.get()});
-  }
-  const LoadedModel loaded = load_model(model);
-  const auto chat = find_chat_template(loaded);
-  save(loaded.transformer, {.name = loaded.name,
-                            .tokenizer = loaded.tokenizer.get(),
-                            .chat_template = chat ? chat->source : ""});
+  const LoadedModel loaded = load_model(model, {}, StacksWanted::any);
+  const kernels::WeightFormat stored = loaded.transformer.parameters().prepared_format();
+  require(stored == kernels::WeightFormat::f32 || weights == GgufWeights::f32,
+          ErrorCode::unsupported,
+          "'{}' is stored in {} and would be rounded twice: use the model that it was converted "
+          "from, or --dtype f32",
+          model, kernels::weight_format_name(stored));
+  const bool chats = !loaded.is_translator();
+  const auto chat = chats ? find_chat_template(loaded) : std::nullopt;
+  save_gguf(loaded.transformer, out, files,
+            {.name = loaded.name,
+             .tokenizer = loaded.tokenizer_of(chats ? PairSide::target : PairSide::source),
+             .chat_template = chat ? chat->source : ""},
+            weights);
 }
 
 }  // namespace heed

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "engine/facade.h"
-#include "engine/loaded_translator.h"
 #include "engine/views/token_json.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
@@ -107,14 +106,8 @@ std::vector<Intervention> resolve_edits(const Transformer& model, const std::vec
 }
 
 WordsOf words_of(const LoadedModel& model) {
-  return [&model](PairSide, std::span<const std::int32_t> tokens) {
-    return text_units(model, tokens);
-  };
-}
-
-WordsOf words_of(const LoadedTranslator& model) {
   return [&model](PairSide side, std::span<const std::int32_t> tokens) {
-    return model.words(side, tokens);
+    return text_units(model, tokens, side);
   };
 }
 
@@ -125,15 +118,6 @@ EditedModel::EditedModel(const Model& model, const std::vector<Edit>& edits)
             model, std::make_shared<Interventions>(
                        loaded.transformer.architecture(),
                        resolve_edits(loaded.transformer, edits, words_of(loaded))));
-      }()) {}
-
-EditedTranslator::EditedTranslator(const Translator& translator, const std::vector<Edit>& edits)
-    : Translator([&] {
-        const LoadedTranslator& loaded = TranslatorAccess::loaded(translator);
-        return TranslatorAccess::with_editor(
-            translator,
-            std::make_shared<Interventions>(loaded.model.architecture(),
-                                            resolve_edits(loaded.model, edits, words_of(loaded))));
       }()) {}
 
 }  // namespace heed

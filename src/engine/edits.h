@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "heed/intervention.h"
 #include "microscope/intervene/intervention_text.h"
 
@@ -15,8 +14,7 @@ namespace heed {
 std::vector<Intervention> resolve_edits(const Transformer& model, const std::vector<Edit>& edits,
                                         const WordsOf& words = {});
 
-// Words as edits count them. Borrow the model.
+// Words as edits count them. Borrows the model.
 WordsOf words_of(const LoadedModel& model);
-WordsOf words_of(const LoadedTranslator& model);
 
 }  // namespace heed

@@ -35,7 +35,7 @@ EvaluationOptions evaluation_options(const EvaluateOptions& options, std::int64_
 
 TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t> tokens,
                                const EvaluateOptions& options) {
-  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const LoadedModel& loaded = ModelAccess::of_one_text(model);
   const StackSpecification& config = loaded.transformer.specification();
   require_predicts_next(config, "evaluation of a text");
   require_tokens(tokens);
@@ -59,7 +59,7 @@ TextEvaluation evaluate_tokens(const Model& model, std::span<const std::int32_t>
 
 TextEvaluation evaluate_text(const Model& model, std::string_view text,
                              const EvaluateOptions& options) {
-  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const LoadedModel& loaded = ModelAccess::of_one_text(model);
   const PredictedText predicted = text_to_predict(loaded, text);
   TextEvaluation evaluation = evaluate_tokens(model, predicted.tokens, options);
   if (predicted.bytes > 0) {

@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 const Transformer& transformer_of(const Model& model) {
-  return ModelAccess::loaded(model).transformer;
+  return ModelAccess::of_one_text(model).transformer;
 }
 
 AttributionUnit unit_of(AttributeBy by) {
@@ -53,10 +53,10 @@ std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
   return predictions_of(look_through_layers(transformer_of(model), tokens, {.top = top}));
 }
 
-std::vector<std::vector<LayerPrediction>> logit_lens(const Translator& translator,
+std::vector<std::vector<LayerPrediction>> logit_lens(const Model& translator,
                                                      const SourceAndTarget& pair,
                                                      std::int64_t top) {
-  const RecordedPass pass(TranslatorAccess::loaded(translator).model,
+  const RecordedPass pass(ModelAccess::translator(translator).transformer,
                           {.source = {pair.source.begin(), pair.source.end()},
                            .target = {pair.target.begin(), pair.target.end()}});
   return predictions_of(look_through_layers(pass, {.top = top}));
@@ -89,7 +89,7 @@ std::vector<NearestWords> nearest_words(const Model& model, std::span<const std:
 }
 
 void save_processed(const Model& model, const std::string& directory) {
-  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const LoadedModel& loaded = ModelAccess::of_one_text(model);
   const bool has_files =
       is_gguf_path(loaded.directory) ||
       (!loaded.directory.empty() && std::filesystem::exists(loaded.directory / config_file_name));

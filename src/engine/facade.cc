@@ -30,7 +30,7 @@ Trace with_shapes(Trace trace) {
 }
 
 std::vector<std::int32_t> prompt_tokens(const Model& model, std::string_view text) {
-  return ModelAccess::loaded(model).encode(text);
+  return ModelAccess::of_one_text(model).encode(text);
 }
 
 std::vector<std::int32_t> part_tokens(const Model& model, std::string_view text) {
@@ -42,13 +42,13 @@ std::vector<std::string> token_texts(const Model& model, std::span<const std::in
 }
 
 std::optional<std::int32_t> beginning_token(const Model& model) {
-  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const LoadedModel& loaded = ModelAccess::of_one_text(model);
   loaded.require_tokenizer();
   return loaded.beginning_of_text();
 }
 
 std::optional<std::int32_t> end_token(const Model& model) {
-  const LoadedModel& loaded = ModelAccess::loaded(model);
+  const LoadedModel& loaded = ModelAccess::of_one_text(model);
   const std::optional<std::int32_t> usual = loaded.require_tokenizer().end_of_text();
   const std::int64_t own = loaded.transformer.specification().end_of_text;
   return own >= 0 ? static_cast<std::int32_t>(own) : usual;
@@ -91,18 +91,9 @@ PatchResult patch_sweep(const Model& model, const PatchRequest& request) {
   return patch_sweep(ModelAccess::loaded(model).transformer, request);
 }
 
-std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid) {
-  return patched_head_names(ModelAccess::loaded(model).transformer.specification().block.attention,
-                            patch_grid_kind(grid));
-}
-
-PatchResult patch_sweep(const Translator& translator, const PatchRequest& request) {
-  return patch_sweep(TranslatorAccess::loaded(translator).model, request);
-}
-
-std::vector<std::string> patch_head_names(const Translator& translator, PatchGrid grid,
+std::vector<std::string> patch_head_names(const Model& model, PatchGrid grid,
                                           std::string_view site) {
-  const Architecture& architecture = TranslatorAccess::loaded(translator).model.architecture();
+  const Architecture& architecture = ModelAccess::loaded(model).architecture();
   PatchRequest request;
   request.site = site;
   return patched_head_names(attention_of(architecture, patched_site(architecture, request).site),

@@ -1,47 +1,37 @@
-// What is behind heed::Model and heed::Translator, shared by the files of the facade.
+// What is behind heed::Model, shared by the files of the facade.
 #pragma once
 
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "heed/array.h"
 #include "heed/heed.h"
 #include "heed/trace.h"
-#include "heed/translate.h"
 #include "tensor/tensor.h"
 
 namespace heed {
 
 struct Model::Parts {
   LoadedModel model;
+
+  // Throw Error{unsupported} for one of another number of stacks.
+  const LoadedModel& of_one_text() const { return of(StacksWanted::one); }
+  const LoadedModel& translator() const { return of(StacksWanted::two); }
+
+ private:
+  const LoadedModel& of(StacksWanted wanted) const {
+    require_stacks(wanted, model.is_translator() ? StacksWanted::two : StacksWanted::one,
+                   model.name);
+    return model;
+  }
 };
 
 struct ModelAccess {
   static const LoadedModel& loaded(const Model& model) { return model.parts_->model; }
+  static const LoadedModel& of_one_text(const Model& model) { return model.parts_->of_one_text(); }
+  static const LoadedModel& translator(const Model& model) { return model.parts_->translator(); }
   // The same model, all of whose passes `editor` changes.
   static Model with_editor(const Model& model, std::shared_ptr<Editor> editor) {
     return Model(
         std::make_unique<Model::Parts>(Model::Parts{loaded(model).with_editor(std::move(editor))}));
-  }
-};
-
-struct Translator::Parts {
-  LoadedTranslator loaded;
-};
-
-struct TranslatorAccess {
-  static const LoadedTranslator& loaded(const Translator& translator) {
-    return translator.parts_->loaded;
-  }
-  // The same translator, all of whose passes `editor` changes.
-  static Translator with_editor(const Translator& translator, std::shared_ptr<Editor> editor) {
-    const LoadedTranslator& from = loaded(translator);
-    return Translator(std::make_unique<Translator::Parts>(
-        Translator::Parts{{.name = from.name,
-                           .model = from.model.with_editor(std::move(editor)),
-                           .tokenizers = from.tokenizers,
-                           .cache_type = from.cache_type,
-                           .is_embedded = from.is_embedded,
-                           .reading = from.reading}}));
   }
 };
 

@@ -50,7 +50,7 @@ struct GenerationSteps::Parts {
 GenerationSteps::GenerationSteps(const Model& model, std::vector<std::int32_t> prompt,
                                  const Model::GenerateOptions& options,
                                  const RunOptions& run_options)
-    : parts_(std::make_unique<Parts>(ModelAccess::loaded(model), std::move(prompt), options,
+    : parts_(std::make_unique<Parts>(ModelAccess::of_one_text(model), std::move(prompt), options,
                                      run_options)) {}
 GenerationSteps::GenerationSteps(GenerationSteps&&) noexcept = default;
 GenerationSteps& GenerationSteps::operator=(GenerationSteps&&) noexcept = default;

@@ -20,12 +20,17 @@
 namespace heed {
 namespace {
 
-const Transformer& transformer_behind(const Model& model) {
-  return ModelAccess::loaded(model).transformer;
+// Of a model of one text.
+const Transformer& of_one_text(const Model& model) {
+  return ModelAccess::of_one_text(model).transformer;
 }
 
-const LoadedTranslator& loaded(const Translator& translator) {
-  return TranslatorAccess::loaded(translator);
+const Transformer& of_two_texts(const Model& translator) {
+  return ModelAccess::translator(translator).transformer;
+}
+
+const Architecture& architecture_of(const Model& model) {
+  return ModelAccess::loaded(model).architecture();
 }
 
 // Of all passes of a model.
@@ -217,22 +222,22 @@ void Activations::Parts::read(const RecordedPass& recorded) {
 }
 
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  HookedRun run(transformer_behind(model), RunInput(batch), options);
+  HookedRun run(of_one_text(model), RunInput(batch), options);
   return make_array(run.run().logits());
 }
 
-Array run(const Translator& translator, const SourceAndTarget& pair, const RunOptions& options) {
+Array run(const Model& translator, const SourceAndTarget& pair, const RunOptions& options) {
   return run(translator, std::span<const SourceAndTarget>(&pair, 1), options);
 }
 
-Array run(const Translator& translator, std::span<const SourceAndTarget> pairs,
+Array run(const Model& translator, std::span<const SourceAndTarget> pairs,
           const RunOptions& options) {
-  HookedRun run(loaded(translator).model, RunInput(pairs), options);
+  HookedRun run(of_two_texts(translator), RunInput(pairs), options);
   return make_array(run.run().logits());
 }
 
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  const Transformer& transformer = transformer_behind(model);
+  const Transformer& transformer = of_one_text(model);
   require_predicts_next(transformer.specification(), "the loss of a text");
   RunInput input(batch);
   for (const Texts& texts : input.texts) {
@@ -249,14 +254,14 @@ Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOp
   return losses_by_text(pass, losses_of(pass, next), 1);
 }
 
-Array next_token_losses(const Translator& translator, const SourceAndTarget& pair,
+Array next_token_losses(const Model& translator, const SourceAndTarget& pair,
                         const RunOptions& options) {
   return next_token_losses(translator, std::span<const SourceAndTarget>(&pair, 1), options);
 }
 
-Array next_token_losses(const Translator& translator, std::span<const SourceAndTarget> pairs,
+Array next_token_losses(const Model& translator, std::span<const SourceAndTarget> pairs,
                         const RunOptions& options) {
-  const Transformer& model = loaded(translator).model;
+  const Transformer& model = of_two_texts(translator);
   HookedRun run(model, RunInput(pairs), options);
   const RecordedPass& pass = run.run();
   std::vector<std::int32_t> next;
@@ -267,10 +272,10 @@ Array next_token_losses(const Translator& translator, std::span<const SourceAndT
   return losses_by_text(pass, losses_of(pass, next), 0);
 }
 
-std::vector<std::int32_t> tokens_after(const Translator& translator,
+std::vector<std::int32_t> tokens_after(const Model& translator,
                                        std::span<const std::int32_t> target) {
   require_tokens(target, "the target");
-  return next_tokens_of(loaded(translator).model.architecture(), target);
+  return next_tokens_of(of_two_texts(translator).architecture(), target);
 }
 
 Array losses_from_logits(const Array& logits, const TokenBatch& batch) {
@@ -313,76 +318,60 @@ Array losses_of_next(const Array& logits, std::span<const std::int32_t> next) {
 
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request,
                    const RunOptions& options) {
-  return recorded(transformer_behind(model), RunInput(batch), request, options);
+  return recorded(of_one_text(model), RunInput(batch), request, options);
 }
 
-Activations record(const Translator& translator, const SourceAndTarget& pair,
+Activations record(const Model& translator, const SourceAndTarget& pair,
                    const RecordRequest& request, const RunOptions& options) {
-  return recorded(loaded(translator).model, RunInput(pair), request, options);
+  return recorded(of_two_texts(translator), RunInput(pair), request, options);
 }
 
-Activations record(const Translator& translator, std::span<const SourceAndTarget> pairs,
+Activations record(const Model& translator, std::span<const SourceAndTarget> pairs,
                    const RecordRequest& request, const RunOptions& options) {
-  return recorded(loaded(translator).model, RunInput(pairs), request, options);
+  return recorded(of_two_texts(translator), RunInput(pairs), request, options);
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {
-  return ModelAccess::with_editor(model, standing_hooks(transformer_behind(model), hooks));
-}
-
-Translator with_hooks(const Translator& translator, const std::vector<Hook>& hooks) {
-  return TranslatorAccess::with_editor(translator, standing_hooks(loaded(translator).model, hooks));
+  return ModelAccess::with_editor(model,
+                                  standing_hooks(ModelAccess::loaded(model).transformer, hooks));
 }
 
 std::vector<std::string> point_names(const Model& model) {
-  return names_of(all_points(transformer_behind(model).architecture()));
-}
-
-std::vector<std::string> point_names(const Translator& translator) {
-  return names_of(all_points(loaded(translator).model.architecture()));
+  return names_of(all_points(architecture_of(model)));
 }
 
 std::vector<std::string> points_named(const Model& model, std::string_view name) {
-  return names_of(points_named(name, transformer_behind(model).architecture()));
+  return names_of(points_named(name, architecture_of(model)));
 }
 
-std::vector<std::string> points_named(const Translator& translator, std::string_view name) {
-  return names_of(points_named(name, loaded(translator).model.architecture()));
+std::vector<std::int32_t> decoder_tokens(const Model& translator, std::string_view text) {
+  const LoadedModel& own = ModelAccess::translator(translator);
+  return decoder_tokens(translator, own.require_tokenizer().encode(text, {.add_beginning = true}));
 }
 
-std::vector<std::int32_t> part_tokens(const Translator& translator, std::string_view text) {
-  return loaded(translator).target_tokenizer().encode(text, {});
-}
-
-std::vector<std::int32_t> decoder_tokens(const Translator& translator, std::string_view text) {
-  const LoadedTranslator& own = loaded(translator);
-  return decoder_tokens(translator, own.target_tokenizer().encode(text, {.add_beginning = true}));
-}
-
-std::vector<std::int32_t> decoder_tokens(const Translator& translator,
+std::vector<std::int32_t> decoder_tokens(const Model& translator,
                                          std::span<const std::int32_t> tokens) {
-  const Architecture& architecture = loaded(translator).model.architecture();
+  const Architecture& architecture = of_two_texts(translator).architecture();
   const bool has_start = !tokens.empty() && tokens.front() == architecture.decoder_start;
   return decoder_input(architecture, tokens.subspan(has_start ? 1 : 0));
 }
 
-Translator::Hypothesis translate_greedily(const Translator& translator,
-                                          std::span<const std::int32_t> source,
-                                          std::int64_t max_length, const RunOptions& options) {
-  const LoadedTranslator& own = loaded(translator);
-  const Architecture& architecture = own.model.architecture();
+Model::Hypothesis translate_greedily(const Model& translator, std::span<const std::int32_t> source,
+                                     std::int64_t max_length, const RunOptions& options) {
+  const LoadedModel& own = ModelAccess::translator(translator);
+  const Architecture& architecture = own.transformer.architecture();
   HookEditor editor(architecture, options.hooks);
   HookProbe probe(&editor, options.poll);
   const GreedyTranslation found = translate_greedily(
-      own.model, source,
+      own.transformer, source,
       {.max_length = max_length > 0 ? max_length : architecture.decoder().context - 1,
        .editor = editor.empty() ? nullptr : &editor,
        .probe = &probe});
-  const bool has_text = own.tokenizers.target != nullptr;
-  Translator::Hypothesis hypothesis{.text = has_text ? own.decode(found.tokens) : "",
-                                    .tokens = found.tokens,
-                                    .log_probability = found.log_probability,
-                                    .finished = found.is_finished()};
+  const bool has_text = own.tokenizer != nullptr;
+  Model::Hypothesis hypothesis{.text = has_text ? own.target_text(found.tokens) : "",
+                               .tokens = found.tokens,
+                               .log_probability = found.log_probability,
+                               .finished = found.is_finished()};
   if (found.end) hypothesis.tokens.push_back(*found.end);
   const auto count = static_cast<double>(std::max<std::size_t>(hypothesis.tokens.size(), 1));
   hypothesis.score = found.log_probability / count;

@@ -1,5 +1,8 @@
 #include "engine/loaded_model.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -7,14 +10,15 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "engine/embedded_files.h"
 #include "engine/pull.h"
 #include "engine/special_tokens.h"
 #include "formats/config_file.h"
 #include "formats/gguf_files.h"
-#include "formats/model_files.h"
 #include "formats/text_ends.h"
 #include "generate/generator.h"
+#include "microscope/intervene/pair_effects.h"
 #include "model/presets.h"
 #include "tokenizer/tokenizer_files.h"
 #include "train/run_directory.h"
@@ -27,18 +31,79 @@ std::unique_ptr<Tokenizer> embedded_tokenizer(const EmbeddedModel& files) {
   return parse_tokenizer_json(files.tokenizer, "the built-in model's tokenizer.json");
 }
 
-[[noreturn]] void fail_as_translator(const std::string& name) {
-  fail(ErrorCode::unsupported,
-       "'{}' is a translator (an encoder and a decoder): `heed translate -m {}` runs it", name,
-       name);
+LoadedModel built_in_model(const std::string& name, const EmbeddedModel& files) {
+  LoadedModel model{.name = name,
+                    .transformer = load_transformer(StacksWanted::any,
+                                                    ModelBytes{name, files.config, files.weights}),
+                    .tokenizer = embedded_tokenizer(files),
+                    .embedded_name = name,
+                    .reading = reading_of(files)};
+  if (model.is_translator()) model.source_tokenizer = model.tokenizer;
+  return model;
+}
+
+void load_tokenizers(LoadedModel& model, TokenizerNeed need) {
+  if (!model.is_translator()) {
+    model.tokenizer = need == TokenizerNeed::optional ? find_tokenizer(model.directory)
+                                                      : require_tokenizer(model.directory);
+    return;
+  }
+  const bool has_tokenizer = is_gguf_path(model.directory)
+                                 ? find_tokenizer(model.directory) != nullptr
+                                 : holds_tokenizer(model.directory);
+  if (need == TokenizerNeed::optional && !has_tokenizer) return;
+  TranslationTokenizers both = require_translation_tokenizers(model.directory);
+  model.source_tokenizer = std::move(both.source);
+  model.tokenizer = std::move(both.target);
+}
+
+LoadedModel read_model(const std::string& name_or_path, StacksWanted stacks, TokenizerNeed need) {
+  const bool is_built_in_translator = name_or_path == embedded_translator_name;
+  if (is_built_in_translator || is_embedded_decoder(name_or_path)) {
+    require_stacks(stacks, is_built_in_translator ? StacksWanted::two : StacksWanted::one,
+                   name_or_path);
+  }
+  if (const auto files = embedded_model(name_or_path)) return built_in_model(name_or_path, *files);
+  const std::filesystem::path path = model_path(name_or_path);
+  require(!std::filesystem::is_directory(path) || std::filesystem::exists(path / config_file_name),
+          ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
+          config_file_name);
+  const std::filesystem::path directory = model_directory(path);
+  require_stacks(stacks, is_encoder_decoder_directory(path) ? StacksWanted::two : StacksWanted::one,
+                 name_or_path);
+  LoadedModel model{.name = model_name(name_or_path),
+                    .transformer = load_transformer(stacks, path)};
+  model.directory = directory;
+  load_tokenizers(model, need);
+  model.reading = reading_of(model.directory);
+  if (model.is_translator()) return model;
+  const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
+  model.named_end_tokens = named_end_tokens(model.directory, vocabulary, model.tokenizer.get());
+  model.named_beginning = read_beginning_of_text(read_model_fields(model.directory), vocabulary);
+  return model;
 }
 
 }  // namespace
+
+void require_stacks(StacksWanted wanted, StacksWanted has, const std::string& name) {
+  require(wanted != StacksWanted::one || has == wanted, ErrorCode::unsupported,
+          "'{}' is a translator (an encoder and a decoder): `heed translate -m {}` runs it", name,
+          name);
+  require(wanted != StacksWanted::two || has == wanted, ErrorCode::unsupported,
+          "'{}' has no encoder, so it does not translate; `heed generate -m {}` continues a text",
+          name, name);
+}
+
+const StackSpecification& LoadedModel::stack(PairSide side) const {
+  if (!is_translator()) return transformer.specification();
+  return side == PairSide::source ? architecture().encoder() : architecture().decoder();
+}
 
 LoadedModel LoadedModel::with_editor(std::shared_ptr<Editor> editor) const {
   return {.name = name,
           .transformer = transformer.with_editor(std::move(editor)),
           .tokenizer = tokenizer,
+          .source_tokenizer = source_tokenizer,
           .embedded_name = embedded_name,
           .cache_type = cache_type,
           .directory = directory,
@@ -59,12 +124,13 @@ std::optional<std::int32_t> LoadedModel::beginning_of_text() const {
   return tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
 }
 
-const Tokenizer& LoadedModel::require_tokenizer() const {
-  require(tokenizer != nullptr, ErrorCode::not_found,
+const Tokenizer& LoadedModel::require_tokenizer(PairSide side) const {
+  const Tokenizer* const own = tokenizer_of(side);
+  require(own != nullptr, ErrorCode::not_found,
           "'{}' has no tokenizer (tokenizer.json, or vocab.json and merges.txt); give token ids "
           "instead of text",
           name);
-  return *tokenizer;
+  return *own;
 }
 
 std::vector<std::int32_t> LoadedModel::encode(std::string_view text) const {
@@ -76,20 +142,41 @@ std::vector<std::int32_t> LoadedModel::encode(std::string_view text) const {
   return ids;
 }
 
-std::vector<std::int32_t> LoadedModel::encode_part(std::string_view text) const {
+std::vector<std::int32_t> LoadedModel::encode_source(std::string_view text,
+                                                     std::string_view what) const {
+  return heed::encode_source(architecture(), require_tokenizer(PairSide::source), text, what);
+}
+
+std::vector<std::int32_t> LoadedModel::encode_target(std::string_view text) const {
+  require(text.find_first_not_of(" \t\r\n\v\f") != std::string_view::npos,
+          ErrorCode::invalid_argument, "the target is empty");
+  require(is_valid_utf8(text), ErrorCode::invalid_argument, "the target is not UTF-8");
+  const std::vector<std::int32_t> tokens =
+      require_tokenizer().encode(text, {.add_beginning = true});
+  const bool has_start = !tokens.empty() && tokens.front() == architecture().decoder_start;
+  return decoder_input(architecture(), std::span(tokens).subspan(has_start ? 1 : 0));
+}
+
+std::vector<std::int32_t> LoadedModel::encode_part(std::string_view text, PairSide side) const {
+  if (is_translator()) return require_tokenizer(side).encode(text, {});
   std::vector<std::int32_t> ids = require_tokenizer().encode(text, {.continues = true});
   require(!ids.empty(), ErrorCode::invalid_argument, "the text is empty");
   return ids;
 }
 
-std::string LoadedModel::token_bytes(std::int32_t id) const {
-  const bool known = tokenizer != nullptr && id >= 0 && id < tokenizer->vocabulary_size();
-  return known ? tokenizer->token_bytes(id) : fmt::format("#{}", id);
+std::string LoadedModel::token_bytes(std::int32_t id, PairSide side) const {
+  const Tokenizer* const own = tokenizer_of(side);
+  const bool is_known = own != nullptr && id >= 0 && id < own->vocabulary_size();
+  std::string bytes = is_known ? own->token_bytes(id) : "";
+  const bool is_named = !is_known || (is_translator() && bytes.empty());
+  return is_named ? fmt::format("#{}", id) : bytes;
 }
 
-std::vector<std::string> LoadedModel::token_bytes(std::span<const std::int32_t> ids) const {
+std::vector<std::string> LoadedModel::token_bytes(std::span<const std::int32_t> ids,
+                                                  PairSide side) const {
   std::vector<std::string> bytes;
-  for (const std::int32_t id : ids) bytes.push_back(token_bytes(id));
+  bytes.reserve(ids.size());
+  for (const std::int32_t id : ids) bytes.push_back(token_bytes(id, side));
   return bytes;
 }
 
@@ -107,6 +194,30 @@ std::vector<std::string> LoadedModel::text_pieces(std::span<const std::int32_t> 
   return pieces;
 }
 
+std::string LoadedModel::target_text(std::span<const std::int32_t> tokens) const {
+  if (tokenizer != nullptr) return decode_target(*tokenizer, tokens);
+  return fmt::format("{}", fmt::join(token_bytes(tokens), " "));
+}
+
+std::vector<std::vector<TokenHypothesis>> LoadedModel::translate(const SourceTokens& sources,
+                                                                 BeamOptions options) const {
+  options.cache_type = cache_type;
+  return translate_tokens(transformer, require_tokenizer(), sources, std::move(options));
+}
+
+ModelTexts translated_pair(const LoadedModel& translator, std::vector<std::int32_t> source,
+                           StopFlag stop) {
+  // The decoder reads all but the last token that it writes.
+  const Architecture& architecture = translator.architecture();
+  const GreedyTranslation translation =
+      translate_greedily(translator.transformer, source,
+                         {.max_length = architecture.decoder().context - 1, .stop = stop});
+  ModelTexts texts{.tokens = {}, .is_translation = true};
+  texts.tokens.target = decoder_input(architecture, translation.tokens);
+  texts.tokens.source = std::move(source);
+  return texts;
+}
+
 std::shared_ptr<const ReadingRecord> reading_of(const std::filesystem::path& directory) {
   std::optional<ReadingRecord> reading = find_reading(directory);
   return reading ? std::make_shared<const ReadingRecord>(*std::move(reading)) : nullptr;
@@ -115,34 +226,6 @@ std::shared_ptr<const ReadingRecord> reading_of(const std::filesystem::path& dir
 std::shared_ptr<const ReadingRecord> reading_of(const EmbeddedModel& files) {
   return std::make_shared<const ReadingRecord>(
       parse_reading(files.reading, "the built-in model's reading.json"));
-}
-
-LoadedModel load_model(const std::string& name_or_path) {
-  if (name_or_path == embedded_translator_name) fail_as_translator(name_or_path);
-  if (const auto files = embedded_model(name_or_path)) {
-    return {.name = name_or_path,
-            .transformer = load_transformer(
-                StacksWanted::one, ModelBytes{name_or_path, files->config, files->weights}),
-            .tokenizer = embedded_tokenizer(*files),
-            .embedded_name = name_or_path,
-            .reading = reading_of(*files)};
-  }
-  const std::filesystem::path path = model_path(name_or_path);
-  require(!std::filesystem::is_directory(path) || std::filesystem::exists(path / config_file_name),
-          ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
-          config_file_name);
-  if (is_encoder_decoder_directory(path)) fail_as_translator(name_or_path);
-  LoadedModel model{
-      .name = {}, .transformer = load_transformer(StacksWanted::one, path), .tokenizer = nullptr};
-  model.name = model_name(name_or_path);
-  const std::filesystem::path directory = model_directory(path);
-  model.tokenizer = find_tokenizer(directory);
-  model.directory = directory;
-  model.reading = reading_of(directory);
-  const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
-  model.named_end_tokens = named_end_tokens(directory, vocabulary, model.tokenizer.get());
-  model.named_beginning = read_beginning_of_text(read_model_fields(directory), vocabulary);
-  return model;
 }
 
 std::unique_ptr<Tokenizer> load_model_tokenizer(const std::string& name_or_path) {
@@ -188,10 +271,12 @@ std::string model_name(const std::string& name_or_path) {
 }
 
 void pack_for_prompts(LoadedModel& model) {
+  std::int64_t bytes = 0;
+  for (const StackSpecification& stack : model.architecture().stacks) {
+    bytes += Parameters::packed_bytes(stack);
+  }
   const std::optional<std::int64_t> available = available_memory();
-  if (available && Parameters::packed_bytes(model.transformer.specification()) > *available / 4)
-    return;
-  model.transformer.parameters().pack();
+  if (!available || bytes <= *available / 4) model.transformer.parameters().pack();
 }
 
 namespace {
@@ -256,14 +341,35 @@ KeyValueType parse_key_value_type(std::string_view name) {
   return KeyValueType::int8;
 }
 
-LoadedModel load_model(const std::string& name_or_path, const LoadOptions& options) {
+namespace {
+
+LoadedModel load_as(const std::string& name_or_path, const LoadOptions& options,
+                    StacksWanted stacks, TokenizerNeed need) {
   weight_format(options.weights);  // refused before anything is read
   const CacheType cache = cache_type_of(options.cache);
-  LoadedModel loaded = load_model(name_or_path);
+  LoadedModel loaded = read_model(name_or_path, stacks, need);
   loaded.cache_type = cache;
   prepare_weights(loaded.transformer.parameters(), options.weights, name_or_path);
-  if (options.pack) pack_for_prompts(loaded);
+  if (options.pack || loaded.is_translator()) pack_for_prompts(loaded);
   return loaded;
+}
+
+}  // namespace
+
+LoadedModel load_model(const std::string& name_or_path, const LoadOptions& options,
+                       StacksWanted stacks) {
+  return load_as(name_or_path, options, stacks, TokenizerNeed::optional);
+}
+
+LoadedModel load_translator(const std::string& name_or_path, const LoadOptions& options,
+                            TokenizerNeed need) {
+  return load_as(name_or_path, options, StacksWanted::two, need);
+}
+
+bool is_translator(const std::string& name_or_path) {
+  if (is_embedded_decoder(name_or_path)) return false;
+  return name_or_path == embedded_translator_name ||
+         is_encoder_decoder_directory(model_path(name_or_path));
 }
 
 namespace {

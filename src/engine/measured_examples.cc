@@ -283,6 +283,10 @@ OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopF
   OrderedJson list = OrderedJson::array();
   for (const Json& example : claims) {
     require(!stop_requested(stop), ErrorCode::interrupted, "interrupted");
+    if (model.is_translator()) {
+      list.push_back(examples::measured_translation(model, example, stop));
+      continue;
+    }
     const ExampleText text(model, examples::text_in(example, "text"));
     if (example.at("claims").empty()) {
       list.push_back(sentence_alone(example, examples::text_in(example, "about")));
@@ -307,6 +311,10 @@ OrderedJson measure_examples(const LoadedModel& model, const Json& claims, StopF
 OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
   OrderedJson list = OrderedJson::array();
   for (const Json& example : measured) {
+    if (model.is_translator()) {
+      list.push_back(examples::translation_for_page(example));
+      continue;
+    }
     if (!example.contains("layer")) {
       list.push_back(sentence_alone(example, examples::text_in(example, "note")));
       continue;

@@ -63,11 +63,12 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 Model Model::load(const std::string& name_or_directory, const LoadOptions& options) {
-  return Model(std::make_unique<Parts>(Parts{load_model(name_or_directory, options)}));
+  return Model(
+      std::make_unique<Parts>(Parts{load_model(name_or_directory, options, StacksWanted::any)}));
 }
 
 Model::Dimensions Model::dimensions() const {
-  const StackSpecification& config = parts_->model.transformer.specification();
+  const StackSpecification& config = parts_->of_one_text().transformer.specification();
   return {.vocabulary = config.vocabulary_size,
           .context = config.context,
           .channels = config.channels,
@@ -78,59 +79,71 @@ Model::Dimensions Model::dimensions() const {
           .parameters = count_parameters(config).total};
 }
 
-ModelArchitecture Model::architecture() const {
-  return describe_architecture(parts_->model.transformer);
+bool Model::is_translator() const { return parts_->model.is_translator(); }
+
+ModelArchitecture Model::architecture(std::string_view stack) const {
+  require(stack == "decoder" || (stack == "encoder" && is_translator()),
+          ErrorCode::invalid_argument, "the stack is '{}', expected {}", stack,
+          is_translator() ? "encoder or decoder" : "decoder, the only one");
+  const StackSite site = stack == "encoder" ? StackSite::encoder : StackSite::decoder;
+  return describe_architecture(parts_->model.transformer, is_translator() ? site : StackSite::only);
 }
 
 const std::string& Model::name() const { return parts_->model.name; }
 
-bool Model::has_tokenizer() const { return parts_->model.tokenizer != nullptr; }
+bool Model::has_tokenizer() const {
+  const LoadedModel& model = parts_->model;
+  return model.tokenizer != nullptr &&
+         (!model.is_translator() || model.source_tokenizer != nullptr);
+}
 
 std::vector<std::int32_t> Model::encode(std::string_view text) const {
+  if (is_translator()) return parts_->model.encode_source(text, "the text");
   return parts_->model.require_tokenizer().encode(text);
 }
 
 std::string Model::decode(std::span<const std::int32_t> tokens) const {
-  return parts_->model.require_tokenizer().decode(tokens);
+  const Tokenizer& tokenizer = parts_->model.require_tokenizer();
+  return is_translator() ? decode_target(tokenizer, tokens) : tokenizer.decode(tokens);
 }
 
 Array Model::logits(std::span<const std::int32_t> tokens) const {
-  return next_logits(parts_->model, tokens);
+  return next_logits(parts_->of_one_text(), tokens);
 }
 
 Array Model::all_logits(std::span<const std::int32_t> tokens) const {
-  return heed::all_logits(parts_->model, tokens);
+  return heed::all_logits(parts_->of_one_text(), tokens);
 }
 
 Array Model::embeddings(std::span<const std::int32_t> tokens) const {
-  return final_states(parts_->model, tokens);
+  return final_states(parts_->of_one_text(), tokens);
 }
 
 std::vector<Model::Next> Model::predict(std::span<const std::int32_t> tokens,
                                         const Sampling& sampling, std::size_t most) const {
-  return next_tokens(parts_->model, logits(tokens), tokens, sampling, most);
+  return next_tokens(parts_->of_one_text(), logits(tokens), tokens, sampling, most);
 }
 
 std::vector<Model::Next> Model::rank(std::span<const float> logits,
                                      std::span<const std::int32_t> tokens, const Sampling& sampling,
                                      std::size_t most) const {
-  return next_tokens(parts_->model, logits, tokens, sampling, most);
+  return next_tokens(parts_->of_one_text(), logits, tokens, sampling, most);
 }
 
 Model::Generation Model::generate(std::string_view prompt, const GenerateOptions& options,
                                   const TextCallback& callback) const {
-  return generate(parts_->model.encode(prompt), options, callback);
+  return generate(parts_->of_one_text().encode(prompt), options, callback);
 }
 
 Model::Generation Model::generate(std::span<const std::int32_t> prompt,
                                   const GenerateOptions& options,
                                   const TextCallback& callback) const {
-  return continue_prompt(parts_->model, prompt, options, callback);
+  return continue_prompt(parts_->of_one_text(), prompt, options, callback);
 }
 
 Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
-  const StackSpecification& config = parts_->model.transformer.specification();
-  const Capture capture = trace_patterns(parts_->model.transformer, tokens);
+  const StackSpecification& config = parts_->of_one_text().transformer.specification();
+  const Capture capture = trace_patterns(parts_->of_one_text().transformer, tokens);
   const auto count = std::ssize(tokens);
   Tensor<float> weights(Shape{config.layers, config.heads(), count, count});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
@@ -145,22 +158,22 @@ Model::Attention Model::attention(std::span<const std::int32_t> tokens) const {
 
 AttentionReader Model::read_attention(std::span<const std::int32_t> tokens,
                                       const std::vector<std::int64_t>& layers) const {
-  return AttentionReader::read(parts_->model.transformer, tokens, layers);
+  return AttentionReader::read(parts_->of_one_text().transformer, tokens, layers);
 }
 
 std::vector<HeadSummary> Model::heads(std::span<const std::int32_t> tokens) const {
-  return summarise_heads(parts_->model.transformer, tokens);
+  return summarise_heads(parts_->of_one_text().transformer, tokens);
 }
 
 Trace Model::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
                    const GradientTarget& target) const {
-  return with_shapes(trace_prompt(parts_->model.transformer, tokens, request, target));
+  return with_shapes(trace_prompt(parts_->of_one_text().transformer, tokens, request, target));
 }
 
 Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t new_tokens,
                               const TraceRequest& request) const {
   return with_shapes(
-      heed::trace_generation(parts_->model.transformer, prompt, new_tokens, request));
+      heed::trace_generation(parts_->of_one_text().transformer, prompt, new_tokens, request));
 }
 
 void set_threads(int count) { set_thread_count(count); }

@@ -32,16 +32,10 @@ std::optional<ReadTexts> read_texts(const Model& model) {
   return texts_of(ModelAccess::loaded(model).reading.get());
 }
 
-std::optional<ReadTexts> read_texts(const Translator& translator) {
-  return texts_of(TranslatorAccess::loaded(translator).reading.get());
-}
-
 std::optional<UnreadText> unread_words(const Model& model, std::string_view text) {
-  return text_of(unread_in(ModelAccess::loaded(model), text), UnreadFor::prediction);
-}
-
-std::optional<UnreadText> unread_words(const Translator& translator, std::string_view source) {
-  return text_of(unread_in(TranslatorAccess::loaded(translator), source), UnreadFor::translation);
+  const LoadedModel& loaded = ModelAccess::loaded(model);
+  return text_of(unread_in(loaded, text),
+                 unread_for(loaded.is_translator() ? PairSide::source : PairSide::target));
 }
 
 }  // namespace heed

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "engine/pair_json.h"
+#include "engine/views/token_json.h"
 
 namespace heed {
 namespace {
@@ -18,7 +18,7 @@ const char* state_name(BeamFate fate) {
   return "";
 }
 
-OrderedJson nodes_json(const LoadedTranslator& model, const BeamTree& tree) {
+OrderedJson nodes_json(const LoadedModel& model, const BeamTree& tree) {
   OrderedJson nodes = OrderedJson::array();
   for (std::size_t id = 0; id < tree.nodes.size(); ++id) {
     const BeamNode& node = tree.nodes[id];
@@ -26,8 +26,7 @@ OrderedJson nodes_json(const LoadedTranslator& model, const BeamTree& tree) {
     nodes.push_back({{"id", id},
                      {"parent", is_start ? OrderedJson(nullptr) : OrderedJson(node.parent)},
                      {"step", node.step},
-                     {"token", is_start ? OrderedJson(nullptr)
-                                        : pair_token_json(model, PairSide::target, node.token)},
+                     {"token", is_start ? OrderedJson(nullptr) : token_json(model, node.token)},
                      {"log_probability", json_number(node.log_probability)},
                      {"sum", json_number(node.sum)},
                      {"state", state_name(node.fate)}});
@@ -37,35 +36,33 @@ OrderedJson nodes_json(const LoadedTranslator& model, const BeamTree& tree) {
 
 }  // namespace
 
-SearchedBeams search_beams(const LoadedTranslator& model, std::span<const std::int32_t> source,
+SearchedBeams search_beams(const LoadedModel& model, std::span<const std::int32_t> source,
                            BeamOptions options) {
   const std::int64_t vocabulary = model.architecture().decoder().vocabulary_size;
-  if (model.tokenizers.target != nullptr) {
-    options.drawable =
-        std::min<std::int64_t>(model.tokenizers.target->vocabulary_size(), vocabulary);
+  if (model.tokenizer != nullptr) {
+    options.drawable = std::min<std::int64_t>(model.tokenizer->vocabulary_size(), vocabulary);
   }
   options.n_best = options.beams;
   const std::vector<std::int64_t> row_starts{0, std::ssize(source)};
   std::vector<BeamTree> trees;
   options.trees = &trees;
-  auto found = beam_search(model.model, {source, row_starts}, options);
+  auto found = beam_search(model.transformer, {source, row_starts}, options);
   options.trees = nullptr;
   return {.options = std::move(options),
           .tree = std::move(trees.front()),
           .hypotheses = std::move(found.front())};
 }
 
-OrderedJson searched_beams_json(const LoadedTranslator& model, const SearchedBeams& searched) {
+OrderedJson searched_beams_json(const LoadedModel& model, const SearchedBeams& searched) {
   OrderedJson hypotheses = OrderedJson::array();
   for (std::size_t rank = 0; rank < searched.hypotheses.size(); ++rank) {
     const TokenHypothesis& hypothesis = searched.hypotheses[rank];
-    hypotheses.push_back(
-        {{"node", searched.tree.hypotheses[rank]},
-         {"score", json_number(hypothesis.score)},
-         {"log_probability", json_number(hypothesis.log_probability)},
-         {"finished", hypothesis.finished},
-         {"text", model.target_text(hypothesis.tokens)},
-         {"tokens", pair_tokens_json(model, PairSide::target, hypothesis.tokens)}});
+    hypotheses.push_back({{"node", searched.tree.hypotheses[rank]},
+                          {"score", json_number(hypothesis.score)},
+                          {"log_probability", json_number(hypothesis.log_probability)},
+                          {"finished", hypothesis.finished},
+                          {"text", model.target_text(hypothesis.tokens)},
+                          {"tokens", tokens_json(model, hypothesis.tokens)}});
   }
   return {{"beams", searched.options.beams},
           {"length_penalty", json_number(searched.options.length_penalty)},

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json_fwd.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "generate/beam_search.h"
 
 namespace heed {
@@ -17,12 +17,12 @@ struct SearchedBeams {
 };
 
 // Generates only tokens that the target's tokenizer has. Throws what beam_search throws.
-SearchedBeams search_beams(const LoadedTranslator& model, std::span<const std::int32_t> source,
+SearchedBeams search_beams(const LoadedModel& model, std::span<const std::int32_t> source,
                            BeamOptions options);
 
 // {"beams", "length_penalty", "max_length",
 //  "nodes": [{"id", "parent", "step", "token", "log_probability", "sum", "state"}],
 //  "hypotheses": [{"node", "score", "log_probability", "finished", "text", "tokens"}]}
-OrderedJson searched_beams_json(const LoadedTranslator& model, const SearchedBeams& searched);
+OrderedJson searched_beams_json(const LoadedModel& model, const SearchedBeams& searched);
 
 }  // namespace heed

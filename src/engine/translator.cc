@@ -1,4 +1,4 @@
-// The translator of the public facade.
+// Translation by the public facade.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -31,51 +31,20 @@ std::vector<std::string> pieces_of(const Tokenizer* tokenizer,
 
 }  // namespace
 
-Translator::Translator(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Translator::Translator(Translator&&) noexcept = default;
-Translator& Translator::operator=(Translator&&) noexcept = default;
-Translator::~Translator() = default;
-
-Translator Translator::load(const std::string& name_or_directory, const LoadOptions& options) {
-  return Translator(std::make_unique<Parts>(
-      Parts{load_translator(name_or_directory, options, TokenizerNeed::optional)}));
+std::vector<std::string> Model::source_pieces(std::span<const std::int32_t> tokens) const {
+  return pieces_of(parts_->translator().source_tokenizer.get(), tokens);
 }
 
-const std::string& Translator::name() const { return parts_->loaded.name; }
-
-bool Translator::has_tokenizer() const {
-  return parts_->loaded.tokenizers.source != nullptr && parts_->loaded.tokenizers.target != nullptr;
+std::vector<std::string> Model::target_pieces(std::span<const std::int32_t> tokens) const {
+  return pieces_of(parts_->translator().tokenizer.get(), tokens);
 }
 
-ModelArchitecture Translator::architecture(std::string_view stack) const {
-  require(stack == "encoder" || stack == "decoder", ErrorCode::invalid_argument,
-          "the stack is '{}', expected encoder or decoder", stack);
-  return describe_architecture(parts_->loaded.model,
-                               stack == "encoder" ? StackSite::encoder : StackSite::decoder);
-}
-
-std::vector<std::int32_t> Translator::encode(std::string_view source) const {
-  return parts_->loaded.encode(source, "the text");
-}
-
-std::string Translator::decode(std::span<const std::int32_t> target) const {
-  return parts_->loaded.decode(target);
-}
-
-std::vector<std::string> Translator::source_pieces(std::span<const std::int32_t> tokens) const {
-  return pieces_of(parts_->loaded.tokenizers.source.get(), tokens);
-}
-
-std::vector<std::string> Translator::target_pieces(std::span<const std::int32_t> tokens) const {
-  return pieces_of(parts_->loaded.tokenizers.target.get(), tokens);
-}
-
-std::vector<Translator::Translation> Translator::translate(std::span<const std::string> texts,
-                                                           const TranslateOptions& options) const {
-  const LoadedTranslator& loaded = parts_->loaded;
+std::vector<Model::Translation> Model::translate(std::span<const std::string> texts,
+                                                 const TranslateOptions& options) const {
+  const LoadedModel& loaded = parts_->translator();
   SourceTokens sources;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    sources.add(loaded.encode(
+    sources.add(loaded.encode_source(
         texts[i], texts.size() > 1 ? fmt::format("text {}", i + 1) : std::string("the text")));
   }
   const auto found = loaded.translate(sources, beam_options(options));
@@ -85,7 +54,7 @@ std::vector<Translator::Translation> Translator::translate(std::span<const std::
     Translation& translation = translations[i];
     translation.source.assign(source.begin(), source.end());
     for (const TokenHypothesis& hypothesis : found[i]) {
-      translation.hypotheses.push_back({.text = loaded.decode(hypothesis.tokens),
+      translation.hypotheses.push_back({.text = loaded.target_text(hypothesis.tokens),
                                         .tokens = hypothesis.tokens,
                                         .log_probability = hypothesis.log_probability,
                                         .score = hypothesis.score,
@@ -98,15 +67,15 @@ std::vector<Translator::Translation> Translator::translate(std::span<const std::
   return translations;
 }
 
-std::vector<Translator::Hypothesis> Translator::translate(std::string_view text,
-                                                          const TranslateOptions& options) const {
+std::vector<Model::Hypothesis> Model::translate(std::string_view text,
+                                                const TranslateOptions& options) const {
   const std::string one(text);
   return translate(std::span(&one, 1), options).front().hypotheses;
 }
 
-Array Translator::cross_attention(std::span<const std::int32_t> source,
-                                  std::span<const std::int32_t> target) const {
-  return make_array(heed::cross_attention(parts_->loaded.model, source, target));
+Array Model::cross_attention(std::span<const std::int32_t> source,
+                             std::span<const std::int32_t> target) const {
+  return make_array(heed::cross_attention(parts_->translator().transformer, source, target));
 }
 
 }  // namespace heed

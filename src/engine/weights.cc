@@ -120,13 +120,13 @@ std::optional<SharedView> of_all_blocks(const WeightTable& table, std::string_vi
 
 std::vector<std::string> weight_names(const Model& model) {
   std::vector<std::string> names;
-  const WeightTable table(ModelAccess::loaded(model).transformer);
+  const WeightTable table(ModelAccess::of_one_text(model).transformer);
   for (const auto& entry : table.entries()) names.push_back(entry.first);
   return names;
 }
 
 SharedView weight(const Model& model, std::string_view name) {
-  const WeightTable table(ModelAccess::loaded(model).transformer);
+  const WeightTable table(ModelAccess::of_one_text(model).transformer);
   for (const auto& [known, view] : table.entries()) {
     if (known != name) continue;
     return shared(view);
@@ -138,7 +138,7 @@ SharedView weight(const Model& model, std::string_view name) {
 }
 
 bool computes_with_views(const Model& model) {
-  const Parameters& parameters = ModelAccess::loaded(model).transformer.parameters();
+  const Parameters& parameters = ModelAccess::of_one_text(model).transformer.parameters();
   return parameters.prepared_format() == kernels::WeightFormat::f32 && !parameters.is_packed();
 }
 

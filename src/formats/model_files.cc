@@ -74,7 +74,12 @@ Described describe(const ConfigFields& fields, RequireKind* require_kind) {
 }
 
 RequireKind* require_kind_of(StacksWanted stacks) {
-  return stacks == StacksWanted::one ? &require_one_stack : &require_encoder_decoder;
+  switch (stacks) {
+    case StacksWanted::one: return &require_one_stack;
+    case StacksWanted::two: return &require_encoder_decoder;
+    case StacksWanted::any: break;
+  }
+  return [](const Format&, const std::string&) {};
 }
 
 Transformer build(const Described& described, const TensorSource& source) {

@@ -30,7 +30,7 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 // of another shape. A model that was saved quantised is prepared in that format
 // (Parameters::prepare); its parameters are the dequantised matrices. Throws Error{unsupported} for
 // a model of another number of stacks than is wanted, before its weights are read.
-enum class StacksWanted { one, two };
+enum class StacksWanted { one, two, any };
 Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file);
 
 // What a model's config.json, or the metadata of its GGUF file, describes.

@@ -6,7 +6,7 @@
 namespace heed::server {
 namespace {
 
-constexpr std::chrono::seconds longest_wait{5};
+constexpr std::chrono::seconds max_wait{5};
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void Background::join() {
 
 void Background::wait_for(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                           const std::function<bool()>& has_come) {
-  changed.wait_for(lock, longest_wait, has_come);
+  changed.wait_for(lock, max_wait, has_come);
 }
 
 void Background::work(const Piece& piece) {

@@ -8,7 +8,7 @@ namespace heed::server {
 namespace {
 
 constexpr std::size_t max_stop_strings = 16;
-constexpr std::size_t longest_stop_string = 1024;
+constexpr std::size_t max_stop_string = 1024;
 constexpr std::size_t max_stop_tokens = 64;
 constexpr std::int64_t max_likeliest = 20;
 constexpr std::int64_t unlimited_tokens = INT32_MAX;
@@ -16,9 +16,9 @@ constexpr std::int64_t unlimited_tokens = INT32_MAX;
 std::vector<std::string> read_stop_strings(const Fields& fields, const LoadedModel& model) {
   std::vector<std::string> stops = fields.strings("stop", max_stop_strings);
   for (const std::string& stop : stops) {
-    require_field(!stop.empty() && stop.size() <= longest_stop_string, fields.path("stop"),
+    require_field(!stop.empty() && stop.size() <= max_stop_string, fields.path("stop"),
                   field_code::invalid_value, "a stop string has 1 to {} bytes, not {}",
-                  longest_stop_string, stop.size());
+                  max_stop_string, stop.size());
   }
   if (!stops.empty()) model.require_tokenizer();
   return stops;

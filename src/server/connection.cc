@@ -16,7 +16,7 @@ namespace {
 // How often a wait checks whether the request was cancelled.
 constexpr std::chrono::milliseconds polling_time{50};
 constexpr std::chrono::seconds linger_time{1};
-constexpr HttpOptions::Seconds longest_time{1e9};  // what a clock can count with
+constexpr HttpOptions::Seconds max_time{1e9};  // what a clock can count with
 constexpr std::size_t max_lingering_bytes = 64 << 20;
 // For a stream's error message after its end, to a client that reads.
 constexpr std::chrono::milliseconds last_words_time{500};
@@ -29,7 +29,7 @@ Connection::Connection(int socket, const HttpOptions& options, const std::atomic
 Connection::~Connection() { ::close(socket_); }
 
 Connection::Clock::time_point Connection::after(HttpOptions::Seconds time) {
-  const auto bounded = std::min(time, longest_time);
+  const auto bounded = std::min(time, max_time);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(bounded);
 }
 

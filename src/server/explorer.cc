@@ -1,6 +1,6 @@
 #include "server/explorer.h"
 
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "server/explorer/model_json.h"
 #include "server/explorer/page.h"
 #include "server/explorer/state.h"
@@ -9,7 +9,7 @@
 namespace heed::server {
 namespace {
 
-using Translator = std::function<const LoadedTranslator&()>;
+using Translator = std::function<const LoadedModel&()>;
 
 // GET /api/translator. `translator` is called on the computing thread; none: the answer is 404.
 void add_translator_route(Router& router, Compute& compute, Translator translator) {
@@ -39,7 +39,7 @@ void add_routes_of_traces(Router& router, std::shared_ptr<TraceState> state) {
 }
 
 // One that outlives the routes.
-std::shared_ptr<const LoadedTranslator> borrowed(const LoadedTranslator& translator) {
+std::shared_ptr<const LoadedModel> borrowed(const LoadedModel& translator) {
   return {std::shared_ptr<void>(), &translator};
 }
 
@@ -57,7 +57,7 @@ void register_explorer(Router& router, Context& context) {
   const auto state = std::make_shared<State>(context, context.options.explorer);
   Translator translator;
   if (HeldTranslator* const held = context.translator; held != nullptr) {
-    translator = [held]() -> const LoadedTranslator& { return held->get(); };
+    translator = [held]() -> const LoadedModel& { return held->get(); };
     state->load_translator = [held] { return borrowed(held->get()); };
   }
   add_routes_of_traces(router, state);
@@ -76,15 +76,15 @@ void register_explorer(Router& router, Context& context) {
   add_page(router);
 }
 
-void register_translator_explorer(Router& router, Compute& compute,
-                                  const LoadedTranslator& translator, std::int64_t budget) {
+void register_translator_explorer(Router& router, Compute& compute, const LoadedModel& translator,
+                                  std::int64_t budget) {
   router.add("GET", "/api/model", [&translator](const Request&) {
     const Architecture& architecture = translator.architecture();
     return json_reply({{"name", translator.name},
                        {"is_translator", true},
                        {"encoder", dimensions_json(architecture.encoder())},
                        {"decoder", dimensions_json(architecture.decoder())},
-                       {"parameters", std::ssize(translator.model.parameters().all())}});
+                       {"parameters", std::ssize(translator.transformer.parameters().all())}});
   });
   add_routes_of_traces(
       router,
@@ -93,7 +93,7 @@ void register_translator_explorer(Router& router, Compute& compute,
             return borrowed(translator);
           }}));
   add_translator_route(router, compute,
-                       [&translator]() -> const LoadedTranslator& { return translator; });
+                       [&translator]() -> const LoadedModel& { return translator; });
   add_page(router);
 }
 

@@ -13,7 +13,7 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t longest_host = 253;  // of the domain name system
+constexpr std::size_t max_host = 253;  // of the domain name system
 
 constexpr int default_port(std::string_view scheme) { return scheme == "https" ? 443 : 80; }
 
@@ -131,7 +131,7 @@ std::optional<Authority> parse_authority(std::string_view text) {
     return authority;
   }
   if (host.ends_with('.')) host.pop_back();  // a name's root, which is left out as a rule
-  if (host.empty() || host.size() > longest_host || !std::ranges::all_of(host, is_name_character)) {
+  if (host.empty() || host.size() > max_host || !std::ranges::all_of(host, is_name_character)) {
     return std::nullopt;
   }
   authority.is_address = is_ipv4(host);

@@ -110,9 +110,9 @@ void check_request_line(std::string_view line) {
   if (!is_method(method)) {
     throw HttpError(400, fmt::format("'{}' is not an HTTP method", quotable(method)));
   }
-  if (target.size() > longest_target) {
+  if (target.size() > max_target) {
     throw HttpError(414, fmt::format("the address has {} characters; at most {} are accepted",
-                                     target.size(), longest_target));
+                                     target.size(), max_target));
   }
   const auto is_outside = [](char c) { return c == ' ' || is_control(c); };
   if (target.empty() || std::ranges::any_of(target, is_outside)) {
@@ -300,8 +300,8 @@ void RequestParser::check_start(std::string_view line) const {
   if (line.front() != '\r' && !is_token_character(line.front())) {
     throw HttpError(400, "this is not an HTTP request");
   }
-  if (line.size() > longest_request_line + 1) {  // with a CR
-    throw HttpError(414, fmt::format("the address has more than {} characters", longest_target));
+  if (line.size() > max_request_line + 1) {  // with a CR
+    throw HttpError(414, fmt::format("the address has more than {} characters", max_target));
   }
 }
 

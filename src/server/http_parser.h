@@ -13,8 +13,8 @@
 
 namespace heed::server {
 
-inline constexpr std::size_t longest_target = 2048;
-inline constexpr std::size_t longest_request_line = longest_target + 32;
+inline constexpr std::size_t max_target = 2048;
+inline constexpr std::size_t max_request_line = max_target + 32;
 
 // ASCII only.
 std::string lower_case(std::string_view text);

@@ -21,23 +21,11 @@ std::vector<std::string> served_names(const ServeOptions& options, const std::st
   return options.aliases.empty() ? std::vector{own} : options.aliases;
 }
 
-template <class Loaded>
-Loaded named(Loaded model, const std::vector<std::string>& names) {
-  model.name = names.front();
-  return model;
-}
-
-void observe_requests(Router& router, Metrics& metrics) {
-  router.set_observer([&metrics](const std::string& route, int status, double seconds) {
-    metrics.request_seconds.observe(route, status, seconds);
-  });
-}
-
 // The one that heed carries; null in builds without it.
 std::unique_ptr<HeldTranslator> hold_built_in_translator(CacheType cache_type) {
   if (!translator_files()) return nullptr;
   return std::make_unique<HeldTranslator>([cache_type] {
-    LoadedTranslator translator = load_translator(std::string(embedded_translator_name));
+    LoadedModel translator = load_translator(std::string(embedded_translator_name));
     translator.cache_type = cache_type;
     return translator;
   });
@@ -52,46 +40,49 @@ ChosenTemplate chosen_template(const ServeOptions& options, const LoadedModel& m
 }  // namespace
 
 ModelService::ModelService(LoadedModel model, const ServeOptions& options)
-    : ModelService(std::move(model), options, chosen_template(options, model),
-                   served_names(options, model.name)) {}
-
-ModelService::ModelService(LoadedModel&& model, const ServeOptions& options, ChosenTemplate chosen,
-                           const std::vector<std::string>& names)
-    : model_(named(std::move(model), names)),
-      scheduler_(model_, compute_, metrics_, options.scheduler),
-      translator_(hold_built_in_translator(options.scheduler.cache_type)),
-      context_{.model = model_,
-               .options = options,
-               .name = model_.name,
-               .compute = compute_,
-               .metrics = metrics_,
-               .scheduler = scheduler_,
-               .created = seconds_now(),
-               .aliases = {names.begin() + 1, names.end()},
-               .chat_template = std::move(chosen.chat_template),
-               .translator = translator_.get()} {
-  observe_requests(router_, metrics_);
-  register_service(router_, context_);
-  if (options.face == Face::explorer) register_explorer(router_, context_);
+    : model_(std::move(model)) {
+  router_.set_observer([this](const std::string& route, int status, double seconds) {
+    metrics_.request_seconds.observe(route, status, seconds);
+  });
+  const Names names = served_names(options, model_.name);
+  if (model_.is_translator()) {
+    answer_for_pairs(options, names);
+  } else {
+    answer_for_texts(options, names, chosen_template(options, model_));
+  }
 }
 
-TranslatorService::TranslatorService(LoadedTranslator translator, const ServeOptions& options)
-    : TranslatorService(std::move(translator), options, served_names(options, translator.name)) {}
+void ModelService::answer_for_texts(const ServeOptions& options, const Names& names,
+                                    ChosenTemplate chosen) {
+  model_.name = names.front();
+  scheduler_.emplace(model_, compute_, metrics_, options.scheduler);
+  translator_ = hold_built_in_translator(options.scheduler.cache_type);
+  context_.emplace(Context{.model = model_,
+                           .options = options,
+                           .name = model_.name,
+                           .compute = compute_,
+                           .metrics = metrics_,
+                           .scheduler = *scheduler_,
+                           .created = seconds_now(),
+                           .aliases = {names.begin() + 1, names.end()},
+                           .chat_template = std::move(chosen.chat_template),
+                           .translator = translator_.get()});
+  register_service(router_, *context_);
+  if (options.face == Face::explorer) register_explorer(router_, *context_);
+}
 
-TranslatorService::TranslatorService(LoadedTranslator&& translator, const ServeOptions& options,
-                                     const std::vector<std::string>& names)
-    : translator_(named(std::move(translator), names)),
-      context_{.translator = translator_,
-               .name = translator_.name,
-               .aliases = {names.begin() + 1, names.end()},
-               .compute = compute_,
-               .metrics = metrics_,
-               .created = seconds_now()} {
-  translator_.cache_type = options.scheduler.cache_type;
-  observe_requests(router_, metrics_);
-  register_translation_service(router_, context_);
+void ModelService::answer_for_pairs(const ServeOptions& options, const Names& names) {
+  model_.name = names.front();
+  model_.cache_type = options.scheduler.cache_type;
+  translation_.emplace(TranslationContext{.translator = model_,
+                                          .name = model_.name,
+                                          .aliases = {names.begin() + 1, names.end()},
+                                          .compute = compute_,
+                                          .metrics = metrics_,
+                                          .created = seconds_now()});
+  register_translation_service(router_, *translation_);
   if (options.face == Face::explorer) {
-    register_translator_explorer(router_, compute_, translator_, options.explorer.trace_budget);
+    register_translator_explorer(router_, compute_, model_, options.explorer.trace_budget);
   }
 }
 

@@ -1,12 +1,13 @@
-// A loaded model, its scheduler and the router of its requests: of a server (serve.h), or of a page
-// where heed runs in a browser.
+// A loaded model and the router of its requests: of a server (serve.h), or of a page where heed
+// runs in a browser.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "server/context.h"
 #include "server/router.h"
 
@@ -23,35 +24,18 @@ class ModelService {
   Compute& compute() { return compute_; }
 
  private:
-  ModelService(LoadedModel&& model, const ServeOptions& options, ChosenTemplate chosen,
-               const std::vector<std::string>& names);
+  using Names = std::vector<std::string>;  // the first is in replies
+  void answer_for_texts(const ServeOptions& options, const Names& names, ChosenTemplate chosen);
+  void answer_for_pairs(const ServeOptions& options, const Names& names);
 
   LoadedModel model_;
   Compute compute_;
   Metrics metrics_;
-  Scheduler scheduler_;
+  // Of a model of one text.
+  std::optional<Scheduler> scheduler_;
   std::unique_ptr<HeldTranslator> translator_;  // the one that heed carries; null: none
-  Context context_;
-  Router router_;
-};
-
-class TranslatorService {
- public:
-  TranslatorService(LoadedTranslator translator, const ServeOptions& options);
-  TranslatorService(const TranslatorService&) = delete;
-  TranslatorService& operator=(const TranslatorService&) = delete;
-
-  const Router& router() const { return router_; }
-  Compute& compute() { return compute_; }
-
- private:
-  TranslatorService(LoadedTranslator&& translator, const ServeOptions& options,
-                    const std::vector<std::string>& names);
-
-  LoadedTranslator translator_;
-  Metrics metrics_;
-  Compute compute_;
-  TranslationContext context_;
+  std::optional<Context> context_;
+  std::optional<TranslationContext> translation_;  // of a translator
   Router router_;
 };
 

@@ -45,11 +45,4 @@ void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
   listen(served.router(), options, stop, listening);
 }
 
-void serve(LoadedTranslator translator, const ServeOptions& options, StopFlag stop,
-           const std::function<void(const std::string& address)>& listening) {
-  limit_memory(options);
-  const TranslatorService served(std::move(translator), options);
-  listen(served.router(), options, stop, listening);
-}
-
 }  // namespace heed::server

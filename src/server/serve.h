@@ -8,7 +8,6 @@
 
 #include "base/progress.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "server/explorer/options.h"
 #include "server/gate.h"
 #include "server/http_server.h"
@@ -33,14 +32,10 @@ struct ServeOptions {
   ExplorerOptions explorer{};
 };
 
-// Serves the model until `stop` is set; `listening` is told the address once connections are
-// accepted. Throws Error{input_output} where the address cannot be had, and what
-// choose_chat_template throws.
+// Serves the model until `stop` is set, a translator with endpoints of pairs of texts; `listening`
+// is told the address once connections are accepted. Throws Error{input_output} where the address
+// cannot be had, and what choose_chat_template throws.
 void serve(LoadedModel model, const ServeOptions& options, StopFlag stop,
-           const std::function<void(const std::string& address)>& listening);
-
-// The same of a translator, whose own endpoints are those of pairs of texts.
-void serve(LoadedTranslator translator, const ServeOptions& options, StopFlag stop,
            const std::function<void(const std::string& address)>& listening);
 
 }  // namespace heed::server

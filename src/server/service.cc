@@ -129,7 +129,7 @@ Reply detokenize(const Request& request, const Context& context) {
 void add_translations(Router& router, const Context& context) {
   if (HeldTranslator* const held = context.translator) {
     return register_translations(
-        router, {.translator = [held]() -> const LoadedTranslator& { return held->get(); },
+        router, {.translator = [held]() -> const LoadedModel& { return held->get(); },
                  .compute = context.compute,
                  .metrics = context.metrics,
                  .created = context.created});

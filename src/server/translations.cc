@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "engine/views/reading_json.h"
-#include "engine/views/report_json.h"
+#include "engine/views/translation_json.h"
 #include "server/fields.h"
 #include "server/service.h"
 
@@ -12,17 +12,17 @@ namespace heed::server {
 namespace {
 
 // Errors of a text are those of its field.
-std::vector<std::int32_t> read_source(const std::string& text, const LoadedTranslator& translator,
+std::vector<std::int32_t> read_source(const std::string& text, const LoadedModel& translator,
                                       const std::string& path) {
   try {
-    return translator.encode(text, path);
+    return translator.encode_source(text, path);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
     throw FieldError(path, field_code::invalid_value, error.what());
   }
 }
 
-SourceTokens read_sources(const Fields& fields, const LoadedTranslator& translator,
+SourceTokens read_sources(const Fields& fields, const LoadedModel& translator,
                           const TranslationLimits& limits) {
   const Json* const input = fields.find("input");
   require_field(input != nullptr, "input", field_code::missing, "the request has no \"input\"");
@@ -41,7 +41,7 @@ struct Counts {
   std::int64_t written = 0;
 };
 
-OrderedJson choices_of(const LoadedTranslator& translator,
+OrderedJson choices_of(const LoadedModel& translator,
                        const std::vector<std::vector<TokenHypothesis>>& found, Counts& counts) {
   OrderedJson choices = OrderedJson::array();
   for (std::size_t input = 0; input < found.size(); ++input) {
@@ -62,7 +62,7 @@ Reply translate(const Request& request, const TranslationService& service) {
   const Json body = request.json();
   const Fields fields(body);
   fields.string("model");  // any name: there is one translator
-  const LoadedTranslator& translator = service.translator();
+  const LoadedModel& translator = service.translator();
   TranslationRequest asked = read_translation_request(fields, translator, service.limits);
   asked.search.stop = request.stop;
   const auto found = service.compute.run(
@@ -73,8 +73,7 @@ Reply translate(const Request& request, const TranslationService& service) {
   service.metrics.predicted_tokens += counts.written;
   OrderedJson unread = OrderedJson::array();  // of each text
   for (std::int64_t i = 0; i < asked.sources.count(); ++i) {
-    unread.push_back(unread_json(unread_in(translator, PairSide::source, asked.sources.source(i)),
-                                 UnreadFor::translation));
+    unread.push_back(unread_json(translator, asked.sources.source(i), PairSide::source));
   }
   Reply reply = json_reply({{"object", "translation"},
                             {"created", service.created},
@@ -92,11 +91,10 @@ Reply translate(const Request& request, const TranslationService& service) {
 
 }  // namespace
 
-TranslationRequest read_translation_request(const Fields& fields,
-                                            const LoadedTranslator& translator,
+TranslationRequest read_translation_request(const Fields& fields, const LoadedModel& translator,
                                             const TranslationLimits& limits) {
   constexpr double highest_penalty = 100;
-  const std::int64_t context = translator.model.architecture().decoder().context;
+  const std::int64_t context = translator.architecture().decoder().context;
   TranslationRequest request;
   BeamOptions& search = request.search;
   search.beams = fields.integer("beams", 1, limits.beams).value_or(search.beams);
@@ -110,7 +108,7 @@ TranslationRequest read_translation_request(const Fields& fields,
   return request;
 }
 
-const LoadedTranslator& HeldTranslator::get() {
+const LoadedModel& HeldTranslator::get() {
   const std::lock_guard lock(mutex_);
   if (!translator_) translator_.emplace(load_());
   return *translator_;
@@ -129,18 +127,19 @@ void register_translations(Router& router, TranslationService service) {
 
 void register_translation_service(Router& router, TranslationContext& context) {
   register_operation(router, context.metrics);
-  const Architecture& architecture = context.translator.model.architecture();
+  const Architecture& architecture = context.translator.architecture();
   const StackSpecification& decoder = architecture.decoder();
   std::vector<std::string> names{context.name};
   names.insert(names.end(), context.aliases.begin(), context.aliases.end());
-  register_models(router, {.names = std::move(names),
-                           .created = context.created,
-                           .vocabulary = decoder.vocabulary_size,
-                           .context = decoder.context,
-                           .channels = decoder.channels,
-                           .parameters = std::ssize(context.translator.model.parameters().all())});
+  register_models(router,
+                  {.names = std::move(names),
+                   .created = context.created,
+                   .vocabulary = decoder.vocabulary_size,
+                   .context = decoder.context,
+                   .channels = decoder.channels,
+                   .parameters = std::ssize(context.translator.transformer.parameters().all())});
   register_translations(
-      router, {.translator = [&context]() -> const LoadedTranslator& { return context.translator; },
+      router, {.translator = [&context]() -> const LoadedModel& { return context.translator; },
                .name = context.name,
                .compute = context.compute,
                .metrics = context.metrics,

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "server/compute.h"
 #include "server/fields.h"
 #include "server/metrics.h"
@@ -27,33 +27,32 @@ struct TranslationRequest {
 };
 
 // Throws FieldError. `input` names a text of several by its number from 0, as in `choices`.
-TranslationRequest read_translation_request(const Fields& fields,
-                                            const LoadedTranslator& translator,
+TranslationRequest read_translation_request(const Fields& fields, const LoadedModel& translator,
                                             const TranslationLimits& limits);
 
 // Loaded when it is first used, so that servers which nobody asks for translations neither wait for
 // it nor keep it in memory. For any thread.
 class HeldTranslator {
  public:
-  explicit HeldTranslator(std::function<LoadedTranslator()> load) : load_(std::move(load)) {}
+  explicit HeldTranslator(std::function<LoadedModel()> load) : load_(std::move(load)) {}
   HeldTranslator(const HeldTranslator&) = delete;
   HeldTranslator& operator=(const HeldTranslator&) = delete;
 
   // Stays where it is. Throws what loading throws; the next call then tries again.
-  const LoadedTranslator& get();
+  const LoadedModel& get();
 
   bool is_loaded() const;
 
  private:
-  std::function<LoadedTranslator()> load_;
+  std::function<LoadedModel()> load_;
   mutable std::mutex mutex_;
-  std::optional<LoadedTranslator> translator_;
+  std::optional<LoadedModel> translator_;
 };
 
 // What POST /v1/translations needs.
 struct TranslationService {
-  std::function<const LoadedTranslator&()> translator;  // called on any thread
-  std::string name{};                                   // what replies call it; empty: its own name
+  std::function<const LoadedModel&()> translator;  // called on any thread
+  std::string name{};                              // what replies call it; empty: its own name
   Compute& compute;
   Metrics& metrics;
   std::int64_t created;  // when the server began, in seconds since 1970
@@ -65,7 +64,7 @@ void register_translations(Router& router, TranslationService service);
 
 // Shared by all handlers; lives as long as the server.
 struct TranslationContext {
-  const LoadedTranslator& translator;
+  const LoadedModel& translator;
   std::string name;                  // what replies call the model
   std::vector<std::string> aliases;  // further names
   Compute& compute;

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -17,7 +16,6 @@
 #include "engine/convert.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "engine/measured_examples.h"
 #include "kernels/quantised_cache.h"
 #include "server/model_service.h"
@@ -79,12 +77,9 @@ class Opened {
       : options_(serve_options(given)),
         replies_({.head = send_head, .chunk = send_chunk, .end = send_end}) {
     const LoadOptions load{.weights = parse_weight_type(given.value("dtype", ""))};
-    if (is_translator(model)) {
-      service_ =
-          std::make_unique<server::TranslatorService>(load_translator(model, load), options_);
-    } else {
-      service_ = std::make_unique<server::ModelService>(load_model(model, load), options_);
-    }
+    LoadedModel loaded =
+        is_translator(model) ? load_translator(model, load) : load_model(model, load);
+    service_ = std::make_unique<server::ModelService>(std::move(loaded), options_);
   }
 
   void request(std::uint32_t id, const std::string& method, std::string_view target,
@@ -127,19 +122,12 @@ class Opened {
     }
   }
 
-  const server::Router& router() const {
-    return std::visit(
-        [](const auto& service) -> const server::Router& { return service->router(); }, service_);
-  }
-  server::Compute& compute() {
-    return std::visit([](auto& service) -> server::Compute& { return service->compute(); },
-                      service_);
-  }
+  const server::Router& router() const { return service_->router(); }
+  server::Compute& compute() { return service_->compute(); }
 
   const server::ServeOptions options_;
   std::vector<std::shared_ptr<std::atomic<bool>>> stops_;
-  std::variant<std::unique_ptr<server::ModelService>, std::unique_ptr<server::TranslatorService>>
-      service_;
+  std::unique_ptr<server::ModelService> service_;
   Replies replies_;
   bool is_turn_of_jobs_ = false;
 };

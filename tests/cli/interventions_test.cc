@@ -10,7 +10,7 @@
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
 #include "engine/edits.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "formats/model_files.h"
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
@@ -132,7 +132,7 @@ TEST(TerminalInterventions, OfATranslatorAreTheLibrarys) {
   architecture.decoder_start = 1;
   save_transformer(testing::toy_translator(architecture), directory / "toy",
                    {{{tokenizer_file_name, tokenizer->to_json()}}});
-  const LoadedTranslator model =
+  const LoadedModel model =
       load_translator((directory / "toy").string(), {}, TokenizerNeed::optional);
   const std::string source = "the queen met the mole", target = "one fluffy day";
   const Texts texts{.source = model.encode_source(source), .target = model.encode_target(target)};
@@ -143,7 +143,7 @@ TEST(TerminalInterventions, OfATranslatorAreTheLibrarys) {
                 .where = "cross.L1H2",
                 .site = "cross",
                 .mask = "encoder=causal",
-                .model = model.model,
+                .model = model.transformer,
                 .words = words_of(model),
                 .texts = texts,
                 .others = {.source = model.encode_source("the mole met the queen "),
@@ -157,9 +157,9 @@ TEST(TerminalInterventions, OfATranslatorAreTheLibrarys) {
       "trace --json --points decoder.1.cross_attn.hook_z {} --mean cross.L1H2 --mean-text '{}'",
       spoken.call, source));
   const auto editor = std::make_shared<Interventions>(
-      model.architecture(), resolve_edits(model.model, {{"cross.L1H2", SetMean{{alone}}}}));
+      model.architecture(), resolve_edits(model.transformer, {{"cross.L1H2", SetMean{{alone}}}}));
   Capture changed(std::vector<Point>{points.front()});
-  observe_pass(model.model.with_editor(editor), texts, changed);
+  observe_pass(model.transformer.with_editor(editor), texts, changed);
   expect_described(document["arrays"][0], changed.at(points.front()));
 
   // Every sentence that is translated is changed alike.
@@ -168,15 +168,15 @@ TEST(TerminalInterventions, OfATranslatorAreTheLibrarys) {
       (directory / "toy").string());
   const auto ablated = std::make_shared<Interventions>(
       model.architecture(),
-      resolve_edits(model.model, {{"decoder.L1", SetZero{}}, {"encoder", SetMask{}}}));
+      resolve_edits(model.transformer, {{"decoder.L1", SetZero{}}, {"encoder", SetMask{}}}));
   const std::string lines = (directory / "lines.txt").string();
   write_text_file(lines, source + "\nthe mole\n");
   const Json translated = json_of(translate + " --text " + lines);
   ASSERT_EQ(translated["translations"].size(), 2U);
   for (const Json& each : translated["translations"]) {
-    const GreedyTranslation greedy =
-        translate_greedily(model.model, model.encode_source(each["source"].get<std::string>()),
-                           {.max_length = 6, .editor = ablated.get()});
+    const GreedyTranslation greedy = translate_greedily(
+        model.transformer, model.encode_source(each["source"].get<std::string>()),
+        {.max_length = 6, .editor = ablated.get()});
     EXPECT_EQ(each["hypotheses"][0]["tokens"].size(),
               greedy.tokens.size() + (greedy.is_finished() ? 1 : 0));
     EXPECT_NEAR(each["hypotheses"][0]["log_probability"].get<double>(), greedy.log_probability,

@@ -8,7 +8,6 @@
 #include "chat/chat_template.h"
 #include "cli/run_heed.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "support/chat_model.h"
 #include "support/small_translator_files.h"
 

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "support/small_translator_files.h"
 
 namespace heed {

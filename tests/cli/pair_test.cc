@@ -12,7 +12,6 @@
 #include "checkpoint/safetensors.h"
 #include "cli/run_heed.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "formats/model_files.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/patch/patch.h"
@@ -55,9 +54,9 @@ class PairCommands : public ::testing::Test {
 testing::TemporaryDirectory* PairCommands::directory_ = nullptr;
 
 TEST_F(PairCommands, AttendSaysWhatThePassHas) {
-  const LoadedTranslator loaded =
+  const LoadedModel loaded =
       load_translator((*directory_ / "toy").string(), {}, TokenizerNeed::optional);
-  const RecordedPass pass(loaded.model,
+  const RecordedPass pass(loaded.transformer,
                           {loaded.encode_source(source_text), loaded.encode_target(target_text)});
   const Json all = json_of("attend --json " + texts());
   EXPECT_EQ(all["heads"].size(), 12U + 8U + 8U);
@@ -162,9 +161,9 @@ TEST_F(PairCommands, TraceExportsGradients) {
 
 // The last row of the lens is the model's own prediction of the target's next token.
 TEST_F(PairCommands, LensLooksThroughTheDecoder) {
-  const LoadedTranslator loaded =
+  const LoadedModel loaded =
       load_translator((*directory_ / "toy").string(), {}, TokenizerNeed::optional);
-  const RecordedPass pass(loaded.model,
+  const RecordedPass pass(loaded.transformer,
                           {loaded.encode_source(source_text), loaded.encode_target(target_text)});
   const Json lens = json_of("lens --json --token '#9' " + texts());
   EXPECT_EQ(lens["followed"]["id"], 9);
@@ -188,7 +187,7 @@ TEST_F(PairCommands, LensLooksThroughTheDecoder) {
 }
 
 TEST_F(PairCommands, PatchSaysWhatTheSweepFinds) {
-  const LoadedTranslator loaded =
+  const LoadedModel loaded =
       load_translator((*directory_ / "toy").string(), {}, TokenizerNeed::optional);
   PatchRequest request{.clean = loaded.encode_target(target_text),
                        .corrupted = loaded.encode_target(target_text),
@@ -210,7 +209,7 @@ TEST_F(PairCommands, PatchSaysWhatTheSweepFinds) {
       request.grid = patch_grid_from_name(grid);
       request.layer = 1;
       request.head = 2;
-      const PatchResult expected = patch_sweep(loaded.model, request);
+      const PatchResult expected = patch_sweep(loaded.transformer, request);
       const Json found = json_of(
           with_target + answers +
           fmt::format("--json --kind {} --grid {} {}", kind, grid, is_edge ? "--head L1H2" : ""));
@@ -260,7 +259,7 @@ TEST_F(PairCommands, PatchFindsWhereTwoTranslationsPart) {
   const Json found = json_of(
       "patch -t 1 -m translator --json --clean 'The cat sees the dog.' --corrupted 'The cat sees "
       "the bird.'");
-  const LoadedTranslator loaded = load_translator("translator", {}, TokenizerNeed::optional);
+  const LoadedModel loaded = load_translator("translator", {}, TokenizerNeed::optional);
   const auto translated = [&](const char* text) {
     return translated_pair(loaded, loaded.encode_source(text)).tokens.target;
   };

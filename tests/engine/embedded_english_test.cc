@@ -7,7 +7,6 @@
 #include "engine/embedded_files.h"
 #include "engine/known_models.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "engine/measured_examples.h"
 #include "engine/pull.h"
 

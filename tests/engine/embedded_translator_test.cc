@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
-#include "engine/pair_examples.h"
+#include "engine/measured_examples.h"
 #include "engine/pull.h"
+#include "engine/views/token_json.h"
 #include "heed/translate.h"
 #include "microscope/attention/alignment.h"
 #include "microworld/bilingual/bilingual.h"
@@ -46,8 +46,8 @@ class CarriedTranslator : public ::testing::Test {
   void SetUp() override {
     if (!translator_files()) GTEST_SKIP() << "this build carries no translator";
   }
-  static const LoadedTranslator& model() {
-    static const LoadedTranslator loaded = load_translator(own_name, {}, TokenizerNeed::optional);
+  static const LoadedModel& model() {
+    static const LoadedModel loaded = load_translator(own_name, {}, TokenizerNeed::optional);
     return loaded;
   }
   static Json committed() { return parse_json(translator_files()->examples, "examples.json"); }
@@ -64,12 +64,12 @@ TEST_F(CarriedTranslator, IsSmall) {
 }
 
 TEST_F(CarriedTranslator, LosesLittleAndAlignsWords) {
-  const LoadedTranslator translator = load_translator(own_name);
-  const PairCheck check = check_pairs(translator.model, translator.tokenizers,
+  const LoadedModel translator = load_translator(own_name);
+  const PairCheck check = check_pairs(translator.transformer, translator.tokenizers(),
                                       {.pairs = 400, .cut_pairs = 60, .seed = 90210});
   // Rare words weigh so much that a thousand pairs give 1.04 to 1.07 times the entropy.
   const PairLoss many =
-      pair_loss(translator.model, translator.tokenizers, {.pairs = 4000, .seed = 5});
+      pair_loss(translator.transformer, translator.tokenizers(), {.pairs = 4000, .seed = 5});
   EXPECT_LE(many.loss_nats_per_pair, 1.05 * many.entropy_nats_per_pair);
   EXPECT_GE(check.grammatical, 0.98);
   EXPECT_LE(check.heads.front().counts.error_rate(), 0.10);
@@ -81,7 +81,7 @@ TEST_F(CarriedTranslator, LosesLittleAndAlignsWords) {
 }
 
 TEST_F(CarriedTranslator, ExamplesAreWhatTheClaimsMeasureTo) {
-  const Json measured = parse_json(measure_pair_examples(model(), claims()).dump(), "measured");
+  const Json measured = parse_json(measure_examples(model(), claims()).dump(), "measured");
   const Json said = committed();
   ASSERT_EQ(measured.size(), said.size());
   EXPECT_GE(said.size(), 6U);
@@ -100,14 +100,14 @@ TEST_F(CarriedTranslator, ExamplesAreWhatTheClaimsMeasureTo) {
 
 // The words and the head of the page's examples, looked at by another way than the measurement's.
 TEST_F(CarriedTranslator, ExamplesPointAtTheWordsThatBelongTogether) {
-  for (const Json example : pair_examples_for_page(committed())) {
+  for (const Json example : examples_for_page(model(), committed())) {
     const std::string id = example["id"];
-    PairTexts texts =
+    ModelTexts texts =
         translated_pair(model(), model().encode_source(example["source"].get<std::string>()));
     EXPECT_EQ(model().target_text(texts.tokens.target), example["target"].get<std::string>());
-    const auto source = model().words(PairSide::source, texts.tokens.source);
-    const auto target = model().words(PairSide::target, texts.tokens.target);
-    const RecordedPass pass(model().model, std::move(texts.tokens));
+    const auto source = text_units(model(), texts.tokens.source, PairSide::source);
+    const auto target = text_units(model(), texts.tokens.target);
+    const RecordedPass pass(model().transformer, std::move(texts.tokens));
     RecordedAttention attention(pass);
     const CrossHead head{example["layer"].get<std::int64_t>(), example["head"].get<std::int64_t>()};
     const auto links =
@@ -124,13 +124,13 @@ TEST_F(CarriedTranslator, AClaimThatItDoesNotCarryIsRefused) {
     Json changed = Json::array({claims()[0]});
     changed[0][key] = value;
     expect_error(
-        code, [&] { measure_pair_examples(model(), changed); }, because);
+        code, [&] { measure_examples(model(), changed); }, because);
   };
   refused("attended", "The", ErrorCode::not_found, "do not say the same");
   refused("attended", "zebra", ErrorCode::not_found, "zebra");
   refused("source", "The zebra hums.", ErrorCode::not_found, "");
   expect_error(
-      ErrorCode::corrupt_data, [] { measure_pair_examples(model(), Json::object()); }, "array");
+      ErrorCode::corrupt_data, [] { measure_examples(model(), Json::object()); }, "array");
 }
 
 }  // namespace

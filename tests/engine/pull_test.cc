@@ -13,7 +13,6 @@
 #include "base/files.h"
 #include "checkpoint/tensor_source.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "support/hub_server.h"
 #include "support/small_model.h"
 #include "support/small_translator_files.h"
@@ -220,9 +219,9 @@ TEST_F(PullModel, TakesTranslatorsByTheirName) {
   EXPECT_EQ(names_on_disk(), (std::set<std::string>{"config.json", "model.safetensors",
                                                     "source.spm", "target.spm", "vocab.json"}));
   const auto translate = [](const std::string& model) {
-    const LoadedTranslator translator = load_translator(model, {});
+    const LoadedModel translator = load_translator(model, {});
     SourceTokens sources;
-    sources.add(translator.encode("a dog", "the text"));
+    sources.add(translator.encode_source("a dog", "the text"));
     return translator.translate(sources, {.max_length = 6}).front().front().tokens;
   };
   EXPECT_EQ(translate("org/small"), translate(published.path()));

@@ -1,12 +1,12 @@
-#include "heed/translate.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 
 #include "base/expect_error.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
+#include "heed/activations.h"
+#include "heed/pair_activations.h"
+#include "heed/weights.h"
 #include "support/small_model.h"
 #include "support/small_translator_files.h"
 
@@ -119,6 +119,52 @@ TEST_F(TranslatorTest, ModelsOfTheOtherKindAreRefused) {
       ErrorCode::unsupported, [&] { load_translator(other.path().string()); }, "has no encoder");
   expect_error(
       ErrorCode::not_found, [] { load_translator("/nowhere"); }, "/nowhere");
+}
+
+// Either kind is a Model; what is of the other kind says so.
+TEST_F(TranslatorTest, IsAModelThatRefusesWhatIsOfOneText) {
+  const Model model = Model::load(path());
+  EXPECT_TRUE(model.is_translator());
+  EXPECT_EQ(model.architecture().layers, model.architecture("decoder").layers);
+  EXPECT_EQ(model.architecture("encoder").parameters, model.architecture().parameters);
+  const std::vector<std::int32_t> tokens{5, 6};
+  const std::string refused = "is a translator";
+  expect_error(
+      ErrorCode::unsupported, [&] { model.logits(tokens); }, refused);
+  expect_error(
+      ErrorCode::unsupported, [&] { model.generate(tokens, {}); }, refused);
+  expect_error(
+      ErrorCode::unsupported, [&] { model.dimensions(); }, refused);
+  expect_error(
+      ErrorCode::unsupported, [&] { weight_names(model); }, refused);
+  expect_error(
+      ErrorCode::unsupported, [&] { run(model, TokenBatch{.tokens = tokens}); }, refused);
+
+  const testing::ScratchDirectory other;
+  testing::write_small_model(other.path());
+  const Model decoder = Model::load(other.path().string());
+  EXPECT_FALSE(decoder.is_translator());
+  expect_error(
+      ErrorCode::unsupported, [&] { decoder.translate("the dog"); }, "has no encoder");
+  expect_error(
+      ErrorCode::unsupported, [&] { run(decoder, SourceAndTarget(tokens, tokens)); },
+      "has no encoder");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { decoder.architecture("encoder"); }, "the only one");
+}
+
+TEST_F(TranslatorTest, LoadsAsAModelOfEitherKind) {
+  const LoadedModel model = load_model(path(), {}, StacksWanted::any);
+  ASSERT_TRUE(model.is_translator());
+  ASSERT_NE(model.tokenizer_of(PairSide::source), nullptr);
+  ASSERT_NE(model.tokenizer_of(PairSide::target), nullptr);
+  EXPECT_EQ(model.stack(PairSide::source).role, StackRole::encoder);
+  EXPECT_EQ(model.directory, std::filesystem::path(path()));
+  const testing::ScratchDirectory other;
+  testing::write_small_model(other.path());
+  const LoadedModel decoder = load_model(other.path().string(), {}, StacksWanted::any);
+  EXPECT_FALSE(decoder.is_translator());
+  EXPECT_EQ(decoder.tokenizer_of(PairSide::source), nullptr);
 }
 
 }  // namespace

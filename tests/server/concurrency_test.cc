@@ -125,8 +125,7 @@ TEST(Concurrency, SlowReadersHoldUpNobody) {
 // A reader too slow for what waits for it: its sequence stops, others go on, nothing is lost.
 TEST(Scheduler, WaitsForASlowReaderAlone) {
   const StackSpecification config = make_gpt_config(2, 2, 16, 1024, 61);
-  const LoadedModel model{
-      .name = "random", .transformer = random_gpt(config), .tokenizer = nullptr};
+  const LoadedModel model{.name = "random", .transformer = random_gpt(config)};
   Compute compute;
   Metrics metrics;
   Scheduler scheduler(model, compute, metrics, {.parallel = 2});

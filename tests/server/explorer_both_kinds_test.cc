@@ -17,8 +17,7 @@ using testing::small_loaded_translator;
 using testing::TestExplorer;
 
 LoadedModel one_stack() {
-  return {
-      .name = "decoder", .transformer = heed::testing::small_gpt(300, 64), .tokenizer = nullptr};
+  return {.name = "decoder", .transformer = heed::testing::small_gpt(300, 64)};
 }
 
 const Json one_text{{"tokens", {5, 6, 7, 5, 6}}};

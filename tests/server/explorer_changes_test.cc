@@ -250,8 +250,7 @@ TEST_F(ExplorerChanges, InterventionsThatCannotBeAreRefused) {
 TEST(ExplorerTraces, TheOneUsedLongestAgoGoesFirst) {
   const auto make = [] {
     const std::int64_t vocabulary = 40;
-    return LoadedModel{
-        .name = "small", .transformer = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
+    return LoadedModel{.name = "small", .transformer = heed::testing::small_gpt(vocabulary)};
   };
   const std::int64_t one = TraceStore::bytes_needed(make().transformer.architecture(), 20);
   TestExplorer explorer(make(), {.trace_budget = 2 * one});

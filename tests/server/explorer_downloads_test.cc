@@ -98,9 +98,8 @@ class ExplorerDownloads : public heed::testing::SmallModelTest {
   HubServer hub_;
   const EnvironmentVariable endpoint_{"HF_ENDPOINT", hub_.endpoint().c_str()};
   const std::string weights_ = read_text_file(directory_->path() / "model.safetensors");
-  TestExplorer explorer_{
-      {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
-      options()};
+  TestExplorer explorer_{{.name = "own", .transformer = heed::testing::small_gpt(40, 32)},
+                         options()};
 };
 
 TEST_F(ExplorerDownloads, MakeAModelThatCanBeShown) {
@@ -125,9 +124,8 @@ TEST_F(ExplorerDownloads, OthersThanThePublishedOnesAreRefused) {
   }
   explorer_.refusal("POST", "/api/downloads/gpt2", 400, R"({"url": "http://example.org"})");
   EXPECT_TRUE(hub_.requests().empty());
-  TestExplorer closed(
-      {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
-      {.why_no_downloads = "this server was started with --no-downloads"});
+  TestExplorer closed({.name = "own", .transformer = heed::testing::small_gpt(40, 32)},
+                      {.why_no_downloads = "this server was started with --no-downloads"});
   EXPECT_THAT(closed.refusal("POST", "/api/downloads/gpt2", 403), HasSubstr("--no-downloads"));
   EXPECT_EQ(closed.get("/api/models")["downloads"]["allowed"], false);
   EXPECT_TRUE(hub_.requests().empty());
@@ -239,9 +237,7 @@ TEST_F(ExplorerDownloads, WaitAsLongAsABusyHubAsks) {
     if (number > 0) return std::nullopt;
     return HubAnswer{heed::testing::http_reply("429 Too Many Requests", "Retry-After: 7\r\n", "")};
   });
-  TestExplorer explorer(
-      {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
-      waiting);
+  TestExplorer explorer({.name = "own", .transformer = heed::testing::small_gpt(40, 32)}, waiting);
   explorer.post("/api/downloads/gpt2", Json::object());
   EXPECT_TRUE(eventually([&] {
     return explorer.get("/api/models")["download"]["doing"] == "waiting 7 s to try again";
@@ -258,9 +254,8 @@ TEST_F(ExplorerDownloads, EndWithTheServer) {
     return answer;
   });
   {
-    TestExplorer explorer(
-        {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr},
-        options());
+    TestExplorer explorer({.name = "own", .transformer = heed::testing::small_gpt(40, 32)},
+                          options());
     explorer.post("/api/downloads/gpt2", Json::object());
     EXPECT_TRUE(eventually([&] { return !hub_.requests_for("model.safetensors").empty(); }));
   }

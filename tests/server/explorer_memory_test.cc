@@ -18,8 +18,7 @@ constexpr std::int64_t positions = 60;
 
 LoadedModel small_model() {
   constexpr std::int64_t vocabulary = 40;
-  return {
-      .name = "small", .transformer = heed::testing::small_gpt(vocabulary), .tokenizer = nullptr};
+  return {.name = "small", .transformer = heed::testing::small_gpt(vocabulary)};
 }
 
 std::int64_t bytes_of_one() {

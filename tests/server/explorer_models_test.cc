@@ -22,7 +22,7 @@ using testing::TestExplorer;
 
 // The explored model, of another shape than those that were pulled.
 LoadedModel explored_model() {
-  return {.name = "own", .transformer = heed::testing::small_gpt(40, 32), .tokenizer = nullptr};
+  return {.name = "own", .transformer = heed::testing::small_gpt(40, 32)};
 }
 
 class ExplorerModels : public heed::testing::SmallModelTest {

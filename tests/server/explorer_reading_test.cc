@@ -98,14 +98,14 @@ TEST(TranslationsReading, EachTextHasItsWords) {
   EXPECT_TRUE(none["read"].is_null());
   EXPECT_TRUE(none["unread"][0].is_null());
 
-  LoadedTranslator translator = testing::small_loaded_translator();
+  LoadedModel translator = testing::small_loaded_translator();
   translator.reading = std::make_shared<const ReadingRecord>(
       ReadingRecord{.title = "two", .tokens = 1, .words = WordSet({"the", "dog"})});
-  const auto tokens = translator.encode("the dog sees", "the text");
-  const auto unread = unread_in(translator, PairSide::source, tokens);
+  const auto tokens = translator.encode_source("the dog sees", "the text");
+  const auto unread = unread_in(translator, tokens, PairSide::source);
   ASSERT_TRUE(unread);
   EXPECT_THAT(unread->different_unread, ElementsAre("sees"));
-  EXPECT_FALSE(unread_in(translator, PairSide::target, tokens))
+  EXPECT_FALSE(unread_in(translator, tokens, PairSide::target))
       << "nothing is known of its targets";
 }
 

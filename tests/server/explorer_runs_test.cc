@@ -34,10 +34,8 @@ class ExplorerRuns : public ::testing::Test {
 };
 
 TEST_F(ExplorerRuns, AreListedWithTheirCheckpoints) {
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {directory_ / "small"}});
   const Json run = explorer.get("/api/runs")["runs"][0];
   EXPECT_EQ(run["name"], "small");
   EXPECT_EQ(run["path_shown"], "small");  // not where it lies
@@ -112,10 +110,8 @@ TEST_F(ExplorerRuns, ThatBeginLaterAreFoundAmongLiveRuns) {
 // A process that trains holds the directory locked; one that was killed does not.
 TEST_F(ExplorerRuns, IsLiveWhileItIsTrained) {
   const std::filesystem::path run = directory_ / "small";
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {run}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {run}});
   const auto live = [&] { return explorer.get("/api/runs")["runs"][0]["live"]; };
   std::ofstream(run / "metrics.jsonl", std::ios::app) << "{\"step\":3}\n";  // written just now
   EXPECT_EQ(live(), false);
@@ -138,10 +134,8 @@ TEST_F(ExplorerRuns, IsLiveWhileItIsTrained) {
 }
 
 TEST_F(ExplorerRuns, GivesASentenceThatItsModelsCanRead) {
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {directory_ / "small"}});
   const Json run = explorer.get("/api/runs")["runs"][0];
   const Json trace = explorer.post(
       "/api/traces", {{"text", run["sentence"]}, {"model", {{"run", "small"}, {"step", 0}}}});
@@ -150,10 +144,8 @@ TEST_F(ExplorerRuns, GivesASentenceThatItsModelsCanRead) {
 
 TEST_F(ExplorerRuns, FilesThatAreNoRegularFilesAreRefusedAtOnce) {
   const std::filesystem::path run = directory_ / "small";
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {run}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {run}});
   const auto replace = [&](const std::filesystem::path& file, const char* device) {
     std::filesystem::remove(file);
     if (device != nullptr) {
@@ -179,10 +171,8 @@ TEST_F(ExplorerRuns, FilesThatAreNoRegularFilesAreRefusedAtOnce) {
 }
 
 TEST_F(ExplorerRuns, EventsFollowTheFile) {
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {directory_ / "small"}});
   const Reply reply = explorer.send("GET", "/api/runs/small/events");
   ASSERT_EQ(reply.status, 200);
   EXPECT_EQ(reply.content_type, "text/event-stream");
@@ -195,10 +185,8 @@ TEST_F(ExplorerRuns, EventsFollowTheFile) {
 }
 
 TEST_F(ExplorerRuns, EventsEndWithAFinishedRun) {
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {directory_ / "small"}});
   const Reply reply = explorer.send("GET", "/api/runs/small/events");
   std::ofstream(directory_ / "small" / "metrics.jsonl", std::ios::app) << "{\"step\":7}\n";
   testing::KeepingWriter writer;
@@ -218,10 +206,8 @@ TEST_F(ExplorerRuns, AStoppedRunIsNotFinished) {
   record.replace(record.find(steps), steps.size(), "\"steps\": 60");
   write_text_file(directory_ / "small" / "run.json", record);
   EXPECT_FALSE(directory.is_finished());
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {directory_ / "small"}});
   Request request = parse_request("GET", "/api/runs/small/events");
   std::atomic<bool> stop{false};
   request.stop = &stop;
@@ -239,10 +225,8 @@ TEST_F(ExplorerRuns, AStoppedRunIsNotFinished) {
 }
 
 TEST_F(ExplorerRuns, ACheckpointIsNamedByItsRun) {
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {directory_ / "small"}});
   const Json trace = explorer.post(
       "/api/traces", {{"text", "the fox"}, {"model", {{"run", "small"}, {"step", 3}}}});
   EXPECT_EQ(trace["model"]["name"], "small");
@@ -252,10 +236,8 @@ TEST_F(ExplorerRuns, ACheckpointIsNamedByItsRun) {
 TEST_F(ExplorerRuns, ADamagedRunHidesNoOther) {
   const std::filesystem::path damaged = directory_ / "damaged";
   std::filesystem::copy(directory_ / "small", damaged, std::filesystem::copy_options::recursive);
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {damaged, directory_ / "small"}});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {damaged, directory_ / "small"}});
   const Json whole = explorer.get("/api/runs")["runs"][1];
   EXPECT_EQ(whole["name"], "small");
   const auto expect_error_naming = [&](const std::string& file) {
@@ -281,10 +263,8 @@ TEST_F(ExplorerRuns, ADamagedRunHidesNoOther) {
 
 TEST_F(ExplorerRuns, DamagedFilesAreNamedWithoutWhereTheyLie) {
   const std::filesystem::path run = directory_ / "small";
-  TestExplorer explorer(
-      LoadedModel{
-          .name = "other", .transformer = heed::testing::small_gpt(40), .tokenizer = nullptr},
-      {.runs = {run}, .corpus = directory_ / "corpus.txt"});
+  TestExplorer explorer(LoadedModel{.name = "other", .transformer = heed::testing::small_gpt(40)},
+                        {.runs = {run}, .corpus = directory_ / "corpus.txt"});
   const auto refused = [&](const std::string& method, const std::string& path, int status,
                            const std::string& body, const std::string& file) {
     const std::string message = explorer.refusal(method, path, status, body);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "engine/searched_beams.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/toy_pairs.h"
@@ -18,7 +17,7 @@ namespace heed::server {
 namespace {
 
 // A toy that speaks with the starter's tokens.
-LoadedTranslator toy_translator() {
+LoadedModel toy_translator() {
   Architecture architecture = heed::testing::toy_pair_architecture({});
   std::shared_ptr<const Tokenizer> tokenizer = load_model_tokenizer("starter");
   for (StackSpecification& stack : architecture.stacks) {
@@ -28,7 +27,10 @@ LoadedTranslator toy_translator() {
   architecture.decoder_start = 0;
   Transformer model(architecture);
   model.parameters().initialize(5);
-  return {.name = "toy", .model = std::move(model), .tokenizers = {tokenizer, tokenizer}};
+  return {.name = "toy",
+          .transformer = std::move(model),
+          .tokenizer = tokenizer,
+          .source_tokenizer = tokenizer};
 }
 
 class ExplorerTwoTexts : public ::testing::Test {
@@ -72,8 +74,8 @@ class ExplorerTwoTexts : public ::testing::Test {
     return {{"source", "the queen met the mole"}, {"target", "one fluffy day"}};
   }
 
-  LoadedTranslator translator_ = toy_translator();
-  const LoadedTranslator& model_ = translator_;
+  LoadedModel translator_ = toy_translator();
+  const LoadedModel& model_ = translator_;
   Compute compute_;
   Router router_;
   const Json document_ = Json::parse(openapi_document());
@@ -84,7 +86,7 @@ TEST_F(ExplorerTwoTexts, NumbersAreThoseOfThePass) {
   const std::string pair = make(texts());
   const Texts tokens{model_.encode_source("the queen met the mole"),
                      model_.encode_target("one fluffy day")};
-  const RecordedPass pass(model_.model, tokens);
+  const RecordedPass pass(model_.transformer, tokens);
   const Json described = get(pair);
   EXPECT_EQ(described["source"]["tokens"].size(), tokens.source.size());
   EXPECT_EQ(described["target"]["words"][0]["end"].get<int>(), 1);  // the start by itself
@@ -97,7 +99,7 @@ TEST_F(ExplorerTwoTexts, NumbersAreThoseOfThePass) {
     const std::string head = pair + "/attention/" + site["site"].get<std::string>() + "/1/2";
     const Json plane = array(head);
     const Tensor<float> expected =
-        RecordedAttention(RecordedPass(model_.model, tokens)).pattern(of, 1, 2);
+        RecordedAttention(RecordedPass(model_.transformer, tokens)).pattern(of, 1, 2);
     ASSERT_EQ(plane["values"].size(), static_cast<std::size_t>(expected.size()));
     for (std::int64_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(plane["values"][static_cast<std::size_t>(i)].get<float>(), expected[i], 1e-6);
@@ -336,7 +338,7 @@ TEST_F(ExplorerTwoTexts, GradientsOfPointsAndLogits) {
        {"encoder.0.hook_resid_pre_grad", "decoder.1.cross_attn.hook_v_grad",
         "decoder.0.attn.hook_z_grad", "unembed.hook_out_grad"}) {
     for (const auto& [query, target] : targets) {
-      const Trace wanted = trace_texts(translator_.model, read, {.points = {point}}, target);
+      const Trace wanted = trace_texts(translator_.transformer, read, {.points = {point}}, target);
       const TracedArray& array = wanted.arrays.at(0);
       const Json found = get(trace + "/arrays/" + point + "?format=json" + query);
       EXPECT_EQ(found["shape"].get<std::vector<std::int64_t>>(), array.shape) << point << query;

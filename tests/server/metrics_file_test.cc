@@ -86,7 +86,7 @@ TEST_F(MetricsFile, IsThinnedEvenlyWithItsFirstAndLastOfEachSeries) {
 
 TEST_F(MetricsFile, IsReadFromItsEndWhenItIsTooLarge) {
   write(long_run(5000));
-  const MetricsLimits limits{.max_bytes = 10'000, .longest_line = 200};
+  const MetricsLimits limits{.max_bytes = 10'000, .max_line = 200};
   const std::vector<std::int64_t> read = steps(0, limits);
   EXPECT_GT(read.size(), 100U);
   EXPECT_LT(read.size(), 400U);

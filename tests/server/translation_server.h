@@ -10,17 +10,20 @@
 
 namespace heed::server::testing {
 
-inline LoadedTranslator small_loaded_translator() {
+inline LoadedModel small_loaded_translator() {
   TranslationTokenizers tokenizers = heed::testing::small_joint_vocabulary();
   Transformer model = heed::testing::small_translator(tokenizers);
-  return {.name = "small", .model = std::move(model), .tokenizers = std::move(tokenizers)};
+  return {.name = "small",
+          .transformer = std::move(model),
+          .tokenizer = std::move(tokenizers.target),
+          .source_tokenizer = std::move(tokenizers.source)};
 }
 
 class TranslationServer {
  public:
   TranslationServer() { register_translation_service(router_, context_); }
 
-  const LoadedTranslator& translator() const { return translator_; }
+  const LoadedModel& translator() const { return translator_; }
   const Router& router() const { return router_; }
 
   Reply send(const std::string& method, const std::string& target, const std::string& body = "") {
@@ -37,7 +40,7 @@ class TranslationServer {
   }
 
  private:
-  LoadedTranslator translator_ = small_loaded_translator();
+  LoadedModel translator_ = small_loaded_translator();
   Metrics metrics_;
   Compute compute_;
   TranslationContext context_{.translator = translator_,

@@ -21,10 +21,10 @@ TEST(Translations, AreThoseOfTheSearch) {
       {{"model", "any"}, {"input", {"the dog", "a bird sees the cat"}}, {"beams", 3}, {"n", 2}});
   EXPECT_TRUE(reply["object"] == "translation");
   EXPECT_TRUE(reply["model"] == "small");
-  const LoadedTranslator& translator = server.translator();
+  const LoadedModel& translator = server.translator();
   SourceTokens sources;
-  sources.add(translator.encode("the dog", "a"));
-  sources.add(translator.encode("a bird sees the cat", "b"));
+  sources.add(translator.encode_source("the dog", "a"));
+  sources.add(translator.encode_source("a bird sees the cat", "b"));
   const auto found = translator.translate(sources, {.beams = 3, .n_best = 2});
   ASSERT_EQ(reply["choices"].size(), 4U);
   std::int64_t written = 0;
@@ -33,7 +33,7 @@ TEST(Translations, AreThoseOfTheSearch) {
     const TokenHypothesis& expected = found[i / 2][i % 2];
     EXPECT_EQ(choice["index"].get<std::size_t>(), i);
     EXPECT_EQ(choice["input"].get<std::size_t>(), i / 2);
-    EXPECT_EQ(choice["text"].get<std::string>(), translator.decode(expected.tokens));
+    EXPECT_EQ(choice["text"].get<std::string>(), translator.target_text(expected.tokens));
     EXPECT_EQ(choice["score"].get<double>(), expected.score);
     EXPECT_EQ(choice["log_probability"].get<double>(), expected.log_probability);
     EXPECT_EQ(choice["finish_reason"].get<std::string>(), expected.finished ? "stop" : "length");

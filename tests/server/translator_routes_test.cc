@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/embedded_files.h"
-#include "engine/loaded_translator.h"
+#include "engine/loaded_model.h"
 #include "microscope/attention/recorded_attention.h"
 #include "server/explorer_support.h"
 #include "server/openapi.h"
@@ -22,8 +22,7 @@ using testing::small_loaded_translator;
 using testing::TestExplorer;
 
 LoadedModel small_decoder() {
-  return {
-      .name = "decoder", .transformer = heed::testing::small_gpt(300, 64), .tokenizer = nullptr};
+  return {.name = "decoder", .transformer = heed::testing::small_gpt(300, 64)};
 }
 
 class TranslatorBesideAModel : public ::testing::Test {
@@ -65,12 +64,12 @@ TEST_F(TranslatorBesideAModel, IsDescribed) {
   EXPECT_FALSE(card["embedded"].get<bool>());
   EXPECT_TRUE(card["languages"].is_null());
   EXPECT_TRUE(card["examples"].empty());
-  const Architecture& architecture = held_.get().model.architecture();
+  const Architecture& architecture = held_.get().transformer.architecture();
   EXPECT_EQ(card["decoder"]["vocabulary"].get<std::int64_t>(),
             architecture.decoder().vocabulary_size);
   EXPECT_EQ(card["encoder"]["layers"].get<std::int64_t>(), architecture.encoder().layers);
   EXPECT_EQ(card["parameters"].get<std::int64_t>(),
-            std::ssize(held_.get().model.parameters().all()));
+            std::ssize(held_.get().transformer.parameters().all()));
   EXPECT_TRUE(card["architecture"]["encoder"]["positions"] == "sinusoidal");
   EXPECT_TRUE(explorer_.get("/api/model")["name"] == "decoder");
 }
@@ -89,8 +88,8 @@ TEST_F(TranslatorBesideAModel, TranslatesAndShowsPairs) {
   EXPECT_TRUE(pair["model"]["name"] == "small");
   const auto shown =
       explorer_.array("/api/traces/" + pair["id"].get<std::string>() + "/attention/cross/0/1");
-  const LoadedTranslator& model = held_.get();
-  const RecordedPass pass(model.model,
+  const LoadedModel& model = held_.get();
+  const RecordedPass pass(model.transformer,
                           {model.encode_source("the dog"), model.encode_target("der Hund")});
   const Tensor<float> plane = RecordedAttention(pass).pattern(cross_site, 0, 1);
   ASSERT_EQ(std::ssize(shown.values), plane.size());
@@ -107,7 +106,7 @@ TEST(TranslatorBesideNone, SaysSo) {
 }
 
 TEST(TranslatorBesideNone, AFailureToLoadIsReportedEachTime) {
-  HeldTranslator held([]() -> LoadedTranslator { fail(ErrorCode::corrupt_data, "damaged"); });
+  HeldTranslator held([]() -> LoadedModel { fail(ErrorCode::corrupt_data, "damaged"); });
   TestExplorer explorer(small_decoder(), {}, &held);
   for (int i = 0; i < 2; ++i) {
     EXPECT_GE(explorer.send("GET", "/api/translator").status, 400);
@@ -117,7 +116,7 @@ TEST(TranslatorBesideNone, AFailureToLoadIsReportedEachTime) {
 }
 
 TEST(TranslatorAsTheModel, IsDescribedAlike) {
-  const LoadedTranslator translator = small_loaded_translator();
+  const LoadedModel translator = small_loaded_translator();
   Compute compute;
   Router router;
   register_translator_explorer(router, compute, translator, 1 << 24);

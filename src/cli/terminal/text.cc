@@ -73,12 +73,12 @@ std::string repeat(std::string_view piece, int times) {
   return text;
 }
 
-std::vector<std::string> written_downwards(const std::vector<std::string>& names, int longest,
+std::vector<std::string> written_downwards(const std::vector<std::string>& names, int max_length,
                                            int width, int margin) {
   std::vector<std::vector<std::string>> columns;
   std::size_t height = 0;
   for (const std::string& name : names) {
-    const std::string text = fit(name, longest);
+    const std::string text = fit(name, max_length);
     auto& column = columns.emplace_back();
     for (std::size_t i = 0; i < text.size(); i += column.back().size()) {
       column.push_back(text.substr(i, read_utf8(text, i).length));

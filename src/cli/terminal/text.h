@@ -25,8 +25,8 @@ std::string pad_left(std::string_view text, int width);
 std::string repeat(std::string_view piece, int times);
 
 // Names above columns of `width`, written downwards and ending in the last line, each cut to
-// `longest` characters; every line begins with `margin` spaces. Plain text only.
-std::vector<std::string> written_downwards(const std::vector<std::string>& names, int longest,
+// `max_length` characters; every line begins with `margin` spaces. Plain text only.
+std::vector<std::string> written_downwards(const std::vector<std::string>& names, int max_length,
                                            int width, int margin);
 
 // Lines of at most `width` columns, broken at spaces where possible. Plain text only.

@@ -10,7 +10,6 @@
 #include "engine/bench/measurer.h"
 #include "engine/bench/work_cost.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "generate/beam_search.h"
 #include "model/input_checks.h"
 #include "model/parameter_count.h"
@@ -35,9 +34,9 @@ std::shared_ptr<const Transformer> own_model(const BenchmarkOptions& options) {
   require(is_translator(options.model), ErrorCode::unsupported,
           "'{}' has no encoder: `heed bench decode -m {}` measures a decoder alone", options.model,
           options.model);
-  const auto loaded = std::make_shared<const LoadedTranslator>(
+  const auto loaded = std::make_shared<const LoadedModel>(
       load_translator(options.model, {}, TokenizerNeed::optional));
-  std::shared_ptr<const Transformer> own(loaded, &loaded->model);
+  std::shared_ptr<const Transformer> own(loaded, &loaded->transformer);
   const WeightFormat stored = own->parameters().prepared_format();
   require(stored == WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}: measure the model that it was converted from, with --dtype",

@@ -5,45 +5,42 @@
 namespace heed {
 namespace {
 
-const WordSet* words_of_side(const ReadingRecord* reading, PairSide side) {
-  if (reading == nullptr) return nullptr;
+// The words that a model has read of a side.
+const WordSet* words_read(const LoadedModel& model, PairSide side) {
+  if (model.reading == nullptr) return nullptr;
+  const bool is_target = model.is_translator() && side == PairSide::target;
   const std::optional<WordSet>& words =
-      side == PairSide::source ? reading->words : reading->target_words;
+      is_target ? model.reading->target_words : model.reading->words;
   return words ? &*words : nullptr;
-}
-
-const WordSet* words_of_text(const ReadingRecord* reading) {
-  return words_of_side(reading, PairSide::source);
-}
-
-std::optional<UnreadWords> unread_in_written(const WordSet* words, const Tokenizer* tokenizer,
-                                             std::string_view text) {
-  if (words == nullptr || tokenizer == nullptr) return std::nullopt;
-  return find_unread(*words, text, tokenizer->encode_with_offsets(text), *tokenizer);
 }
 
 }  // namespace
 
-std::optional<UnreadWords> unread_in(const LoadedModel& model, std::span<const std::int32_t> ids) {
-  const WordSet* const words = words_of_text(model.reading.get());
-  if (words == nullptr || model.tokenizer == nullptr) return std::nullopt;
-  return find_unread(*words, ids, model.text_pieces(ids), *model.tokenizer);
-}
-
-std::optional<UnreadWords> unread_in(const LoadedTranslator& model, PairSide side,
-                                     std::span<const std::int32_t> ids) {
-  const WordSet* const words = words_of_side(model.reading.get(), side);
-  if (words == nullptr || model.tokenizer(side) == nullptr) return std::nullopt;
-  return find_unread(*words, ids, model.token_bytes(side, ids), *model.tokenizer(side));
+std::optional<UnreadWords> unread_in(const LoadedModel& model, std::span<const std::int32_t> ids,
+                                     PairSide side) {
+  const WordSet* const words = words_read(model, side);
+  const Tokenizer* const tokenizer = model.tokenizer_of(side);
+  if (words == nullptr || tokenizer == nullptr) return std::nullopt;
+  return find_unread(*words, ids,
+                     model.is_translator() ? model.token_bytes(ids, side) : model.text_pieces(ids),
+                     *tokenizer);
 }
 
 std::optional<UnreadWords> unread_in(const LoadedModel& model, std::string_view text) {
-  return unread_in_written(words_of_text(model.reading.get()), model.tokenizer.get(), text);
+  const PairSide side = model.is_translator() ? PairSide::source : PairSide::target;
+  const WordSet* const words = words_read(model, side);
+  const Tokenizer* const tokenizer = model.tokenizer_of(side);
+  if (words == nullptr || tokenizer == nullptr) return std::nullopt;
+  return find_unread(*words, text, tokenizer->encode_with_offsets(text), *tokenizer);
 }
 
-std::optional<UnreadWords> unread_in(const LoadedTranslator& translator, std::string_view source) {
-  return unread_in_written(words_of_side(translator.reading.get(), PairSide::source),
-                           translator.tokenizers.source.get(), source);
+UnreadFor unread_for(PairSide side) {
+  return side == PairSide::source ? UnreadFor::translation : UnreadFor::prediction;
+}
+
+OrderedJson unread_json(const LoadedModel& model, std::span<const std::int32_t> ids,
+                        PairSide side) {
+  return unread_json(unread_in(model, ids, side), unread_for(side));
 }
 
 OrderedJson read_json(const std::shared_ptr<const ReadingRecord>& reading) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "engine/views/reading_json.h"
 #include "engine/views/token_json.h"
 #include "formats/config_fields.h"
 #include "formats/config_file.h"
@@ -210,18 +211,27 @@ OrderedJson architecture_json(const StackSpecification& stack) {
   return json;
 }
 
-OrderedJson hypothesis_json(const LoadedTranslator& translator, const TokenHypothesis& hypothesis) {
-  const Tokenizer& target = *translator.tokenizers.target;
-  OrderedJson tokens = OrderedJson::array();
-  for (const std::int32_t id : hypothesis.tokens) {
-    const bool is_known = id < target.vocabulary_size();
-    tokens.push_back(token_json(id, is_known ? target.token_bytes(id) : fmt::format("#{}", id)));
+OrderedJson text_json(const LoadedModel& model, std::span<const std::int32_t> ids, PairSide side) {
+  return {{"tokens", tokens_json(model, ids, side)},
+          {"words", units_json(text_units(model, ids, side))},
+          {"unread", unread_json(model, ids, side)}};
+}
+
+OrderedJson effects_json(const LoadedModel& model, std::span<const PredictionEffect> effects) {
+  OrderedJson list = OrderedJson::array();
+  for (std::size_t position = 0; position < effects.size(); ++position) {
+    const PredictionEffect& effect = effects[position];
+    OrderedJson actual = nullptr;
+    if (effect.next) {
+      actual = {{"token", token_json(model, *effect.next)},
+                {"before", json_number(effect.before)},
+                {"after", json_number(effect.after)}};
+    }
+    list.push_back({{"position", position},
+                    {"moved", json_number(effect.moved)},
+                    {"actual", std::move(actual)}});
   }
-  return {{"text", translator.decode(hypothesis.tokens)},
-          {"score", hypothesis.score},
-          {"log_probability", hypothesis.log_probability},
-          {"finished", hypothesis.finished},
-          {"tokens", std::move(tokens)}};
+  return list;
 }
 
 }  // namespace heed

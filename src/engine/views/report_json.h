@@ -7,11 +7,11 @@
 
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "generate/sampler.h"
 #include "microscope/attention/head_statistics.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/attention/word_walk.h"
+#include "microscope/intervene/pair_effects.h"
 #include "model/architecture.h"
 
 namespace heed {
@@ -45,8 +45,10 @@ OrderedJson parameter_count_json(const std::string& name, const Architecture& ar
 // "rotary" only where positions are rotary. The family is a checkpoint format's name, or "custom".
 OrderedJson architecture_json(const StackSpecification& stack);
 
-// A translation: {"text", "score", "log_probability", "finished", "tokens": [{"id", "text"}]}; the
-// end of a translation is one of its tokens.
-OrderedJson hypothesis_json(const LoadedTranslator& translator, const TokenHypothesis& hypothesis);
+// {"tokens": [{"id", "text"}], "words": [{"text", "begin", "end"}], "unread"}
+OrderedJson text_json(const LoadedModel& model, std::span<const std::int32_t> ids, PairSide side);
+
+// {"position", "moved", "actual": {"token", "before", "after"} or null} of each position.
+OrderedJson effects_json(const LoadedModel& model, std::span<const PredictionEffect> effects);
 
 }  // namespace heed

@@ -10,31 +10,45 @@
 namespace heed {
 namespace {
 
-// Of an encoder, whose texts stand between special tokens: [CLS] and [SEP] belong to no word, and
-// no space is before them.
-bool stands_apart(const LoadedModel& model, std::int32_t id) {
-  if (model.tokenizer == nullptr || model.transformer.specification().role != StackRole::encoder)
-    return false;
-  const auto& added = model.tokenizer->added_tokens();
-  return std::ranges::any_of(
-      added, [&](const AddedToken& token) { return token.id == id && token.special; });
+// The tokens that belong to no word of a side, and before which no space is: of an encoder's
+// texts [CLS] and [SEP], of a translator's starts, ends and padding.
+std::vector<std::int32_t> tokens_apart(const LoadedModel& model, PairSide side) {
+  const Tokenizer* const tokenizer = model.tokenizer_of(side);
+  const bool is_translator = model.is_translator();
+  std::vector<std::int32_t> tokens;
+  if (tokenizer == nullptr) return tokens;
+  if (!is_translator && model.stack(side).role != StackRole::encoder) return tokens;
+  for (const AddedToken& added : tokenizer->added_tokens()) {
+    if (is_translator || added.special) tokens.push_back(added.id);
+  }
+  if (!is_translator) return tokens;
+  const Architecture& architecture = model.architecture();
+  tokens.push_back(static_cast<std::int32_t>(architecture.decoder_start));
+  tokens.push_back(static_cast<std::int32_t>(architecture.padding));
+  tokens.push_back(static_cast<std::int32_t>(architecture.encoder().end_of_text));
+  for (const std::int32_t end : architecture.end_tokens()) tokens.push_back(end);
+  return tokens;
 }
 
 // What `split` makes of the parts of a text between tokens that stand apart.
 template <class Split>
-std::vector<TextWord> split_between(const LoadedModel& model, std::span<const std::int32_t> ids,
-                                    const Split& split) {
-  const std::vector<std::string> bytes = model.token_bytes(ids);
+std::vector<TextWord> split_between(const LoadedModel& model, PairSide side,
+                                    std::span<const std::int32_t> ids, const Split& split) {
+  const std::vector<std::string> bytes = model.token_bytes(ids, side);
+  const std::vector<std::int32_t> apart = tokens_apart(model, side);
+  const auto stands_apart = [&](std::size_t at) {
+    return std::ranges::find(apart, ids[at]) != apart.end();
+  };
   std::vector<TextWord> words;
   for (std::size_t begin = 0; begin < ids.size();) {
-    if (stands_apart(model, ids[begin])) {
+    if (stands_apart(begin)) {
       const auto at = static_cast<std::int64_t>(begin);
       words.push_back({bytes[begin], at, at + 1});
       ++begin;
       continue;
     }
     std::size_t end = begin;
-    while (end < ids.size() && !stands_apart(model, ids[end])) ++end;
+    while (end < ids.size() && !stands_apart(end)) ++end;
     for (TextWord& word : split(std::span(bytes).subspan(begin, end - begin))) {
       word.begin += static_cast<std::int64_t>(begin);
       word.end += static_cast<std::int64_t>(begin);
@@ -65,8 +79,8 @@ std::string named_bytes(std::string_view bytes) {
   return is_open ? text + "›" : text;
 }
 
-std::string token_text(const LoadedModel& model, std::int32_t id) {
-  return named_bytes(model.token_bytes(id));
+std::string token_text(const LoadedModel& model, std::int32_t id, PairSide side) {
+  return named_bytes(model.token_bytes(id, side));
 }
 
 OrderedJson token_json(std::int32_t id, const std::string& bytes) {
@@ -79,16 +93,17 @@ OrderedJson token_json(std::int32_t id, const std::string& bytes) {
   return token;
 }
 
-OrderedJson token_json(const LoadedModel& model, std::int32_t id) {
-  return token_json(id, model.token_bytes(id));
+OrderedJson token_json(const LoadedModel& model, std::int32_t id, PairSide side) {
+  return token_json(id, model.token_bytes(id, side));
 }
 
-std::vector<TextWord> text_units(const LoadedModel& model, std::span<const std::int32_t> ids) {
-  if (model.tokenizer != nullptr) {
-    return split_between(model, ids,
+std::vector<TextWord> text_units(const LoadedModel& model, std::span<const std::int32_t> ids,
+                                 PairSide side) {
+  if (model.tokenizer_of(side) != nullptr) {
+    return split_between(model, side, ids,
                          [](std::span<const std::string> part) { return units_of(part); });
   }
-  const std::vector<std::string> bytes = model.token_bytes(ids);
+  const std::vector<std::string> bytes = model.token_bytes(ids, side);
   std::vector<TextWord> units;
   for (std::size_t t = 0; t < bytes.size(); ++t) {
     const auto begin = static_cast<std::int64_t>(t);
@@ -98,7 +113,7 @@ std::vector<TextWord> text_units(const LoadedModel& model, std::span<const std::
 }
 
 std::vector<TextWord> text_words(const LoadedModel& model, std::span<const std::int32_t> ids) {
-  return split_between(model, ids,
+  return split_between(model, PairSide::target, ids,
                        [](std::span<const std::string> part) { return words_of(part); });
 }
 
@@ -110,9 +125,10 @@ OrderedJson units_json(const std::vector<TextWord>& units) {
   return list;
 }
 
-OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> ids) {
+OrderedJson tokens_json(const LoadedModel& model, std::span<const std::int32_t> ids,
+                        PairSide side) {
   OrderedJson tokens = OrderedJson::array();
-  for (const std::int32_t id : ids) tokens.push_back(token_json(model, id));
+  for (const std::int32_t id : ids) tokens.push_back(token_json(model, id, side));
   return tokens;
 }
 

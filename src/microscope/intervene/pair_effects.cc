@@ -126,15 +126,17 @@ GreedyTranslation translate_greedily(const Transformer& model, std::span<const s
   return translation;
 }
 
-std::vector<PairEffect> pair_effects(const RecordedPass& unedited, const RecordedPass& edited) {
+std::vector<PredictionEffect> prediction_effects(const RecordedPass& unedited,
+                                                 const RecordedPass& edited, StopFlag stop) {
   const std::vector<std::int32_t>& target = unedited.texts().target;
   require(target == edited.texts().target, ErrorCode::invalid_argument,
           "effects are compared on one target, not on two");
-  std::vector<PairEffect> effects;
+  std::vector<PredictionEffect> effects;
   for (std::int64_t position = 0; position < unedited.positions(); ++position) {
+    require(!stop_requested(stop), ErrorCode::interrupted, "interrupted");
     const std::vector<double> before = unedited.next_probabilities(position);
     const std::vector<double> after = edited.next_probabilities(position);
-    PairEffect& effect = effects.emplace_back();
+    PredictionEffect& effect = effects.emplace_back();
     for (std::size_t i = 0; i < before.size(); ++i) {
       effect.moved += std::abs(before[i] - after[i]) / 2;
     }

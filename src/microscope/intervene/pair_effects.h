@@ -35,17 +35,20 @@ GreedyTranslation translate_greedily(const Transformer& model, std::span<const s
 std::vector<std::int32_t> decoder_input(const Architecture& architecture,
                                         std::span<const std::int32_t> tokens);
 
-// What an edited pass changes after one position, against the same pair without edits.
-struct PairEffect {
+// What an edited pass changes after one position, against the same texts without edits.
+struct PredictionEffect {
   // Total variation distance of the distributions of the next token, ½ Σ |p − p′|: 0 changes
   // nothing, 1 everything.
   double moved = 0;
-  std::optional<std::int32_t> next;  // the token that follows in the target, if any
+  std::optional<std::int32_t> next;  // the token that follows in the text, if any
   double before = 0;                 // its probability
   double after = 0;
 };
-// At every position of the target. The pairs have the same target.
-std::vector<PairEffect> pair_effects(const RecordedPass& unedited, const RecordedPass& edited);
+// At every position of the text, or of the target, which both have. Throws Error{interrupted} when
+// stopped.
+std::vector<PredictionEffect> prediction_effects(const RecordedPass& unedited,
+                                                 const RecordedPass& edited,
+                                                 StopFlag stop = nullptr);
 
 // How far each vector at the end of a stack moves when one token becomes another: ‖after − before‖
 // / ‖before‖; exactly 0 where not a bit changes. Without a mask, a token moves all vectors of its

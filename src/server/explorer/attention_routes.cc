@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "engine/pair_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
+#include "engine/views/translation_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/attention/word_walk.h"
 #include "server/explorer/array_reply.h"
@@ -231,7 +231,7 @@ Reply token_weights(const Request& request, const StoredTrace& trace, const Tens
     const std::int32_t token = trace.tokens(places.side)[position];
     return OrderedJson{{"position", position},
                        {"weight", json_number(weights[static_cast<std::int64_t>(position)])},
-                       {"token", trace.source.token_json(places.side, token)}};
+                       {"token", token_json(trace.model(), token, places.side)}};
   });
 }
 

@@ -172,7 +172,7 @@ Reply gradients(TraceState& state, const Request& request) {
   const std::int32_t token = predicted_token(request, trace, position);
   const LossFlow flow = loss_flow(*trace.pass, token, position, request.stop);
   OrderedJson document{{"position", position},
-                       {"token", trace.source.token_json(PairSide::target, token)},
+                       {"token", token_json(trace.model(), token)},
                        {"loss", json_number(flow.loss)}};
   for (const LossFlow::OfStack& stack : flow.stacks) {
     OrderedJson rows = OrderedJson::array();

@@ -20,7 +20,7 @@ constexpr std::int64_t largest_map = 2048;  // positions of an attention map
 std::vector<std::string> token_labels(const StoredTrace& trace, PairSide side = PairSide::target) {
   std::vector<std::string> labels;
   for (const std::int32_t token : trace.tokens(side)) {
-    labels.push_back(trace.source.token_json(side, token)["text"]);
+    labels.push_back(token_text(trace.model(), token, side));
   }
   return labels;
 }
@@ -43,7 +43,7 @@ std::string joined_text(const StoredTrace& trace, PairSide side) {
 }
 
 std::string caption(const StoredTrace& trace) {
-  std::string line = fmt::format("Model {}, ", trace.source.name());
+  std::string line = fmt::format("Model {}, ", trace.model().name);
   if (trace.has_two_texts()) {
     line += fmt::format("source “{}”, target “{}”.", joined_text(trace, PairSide::source),
                         joined_text(trace, PairSide::target));
@@ -140,7 +140,7 @@ Figure next_figure(const StoredTrace& trace, const Request& request) {
       trace_candidates(logits.span(), SamplingOptions::unmodified(), {});
   BarFigure figure{.value_name = "probability"};
   for (const Candidate& candidate : std::span(all).first(std::min(bars, all.size()))) {
-    figure.labels.push_back(trace.source.token_json(PairSide::target, candidate.token)["text"]);
+    figure.labels.push_back(token_text(trace.model(), candidate.token));
     figure.values.push_back(candidate.probability(SamplingStage::model));
   }
   return draw_bars(figure, {.title = fmt::format("Next-token prediction at position {}", position),

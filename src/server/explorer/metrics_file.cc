@@ -26,10 +26,10 @@ std::optional<RegularFile> open_if_present(const std::filesystem::path& file) {
 }
 
 // Calls visit(offset, line) for every complete line that begins in [begin, end). Lines longer than
-// `longest` are skipped. Returns the beginning of the first incomplete line.
+// `max_length` are skipped. Returns the beginning of the first incomplete line.
 template <class Visit>
 std::int64_t for_each_line(const RegularFile& file, std::int64_t begin, std::int64_t end,
-                           std::int64_t longest, Visit&& visit) {
+                           std::int64_t max_length, Visit&& visit) {
   std::string block;
   std::int64_t line_begin = begin;  // file offset of block's first byte
   bool is_too_long = false;         // the line at line_begin
@@ -44,7 +44,7 @@ std::int64_t for_each_line(const RegularFile& file, std::int64_t begin, std::int
     for (std::size_t newline = block.find('\n', kept); newline != std::string::npos;
          newline = block.find('\n', line)) {
       const std::string_view text = std::string_view(block).substr(line, newline - line);
-      if (!is_too_long && std::ssize(text) <= longest) {
+      if (!is_too_long && std::ssize(text) <= max_length) {
         visit(line_begin + static_cast<std::int64_t>(line), text);
       }
       is_too_long = false;
@@ -52,7 +52,7 @@ std::int64_t for_each_line(const RegularFile& file, std::int64_t begin, std::int
     }
     line_begin += static_cast<std::int64_t>(line);
     block.erase(0, line);
-    if (std::ssize(block) > longest) {  // what follows of this line is passed over, too
+    if (std::ssize(block) > max_length) {  // what follows of this line is passed over, too
       line_begin += std::ssize(block);
       block.clear();
       is_too_long = true;
@@ -61,10 +61,11 @@ std::int64_t for_each_line(const RegularFile& file, std::int64_t begin, std::int
   return line_begin;
 }
 
-// Where the first line begins at or after `position`, if the line around it is at most `longest`.
-std::int64_t next_line(const RegularFile& file, std::int64_t position, std::int64_t longest) {
+// Where the first line begins at or after `position`, if the line around it is at most
+// `max_length`.
+std::int64_t next_line(const RegularFile& file, std::int64_t position, std::int64_t max_length) {
   if (position <= 0) return 0;
-  std::string text(static_cast<std::size_t>(longest), '\0');
+  std::string text(static_cast<std::size_t>(max_length), '\0');
   text.resize(file.read(position - 1, text));
   const std::size_t newline = text.find('\n');
   return position - 1 +
@@ -180,9 +181,9 @@ MetricsRows read_metrics(const std::filesystem::path& path, std::int64_t from,
   const auto file = open_if_present(path);
   if (!file) return result;
   const std::int64_t end = file->size();
-  const std::int64_t begin = next_line(*file, end - limits.max_bytes, limits.longest_line);
+  const std::int64_t begin = next_line(*file, end - limits.max_bytes, limits.max_line);
   SeriesByName all;
-  for_each_line(*file, begin, end, limits.longest_line,
+  for_each_line(*file, begin, end, limits.max_line,
                 [&](std::int64_t offset, std::string_view line) {
                   const Heading heading = heading_of(line);
                   if (heading.step && *heading.step < from) return;

@@ -15,8 +15,8 @@ struct MetricsLimits {
   std::int64_t max_bytes = std::int64_t{256} << 20;  // of the file, from its end
   std::int64_t max_rows = 4000;                      // of each series
   std::size_t max_series = 16;
-  std::int64_t longest_line = std::int64_t{1} << 20;  // bytes; longer lines are passed over
-  std::int64_t max_text = std::int64_t{16} << 20;     // bytes of all rows together
+  std::int64_t max_line = std::int64_t{1} << 20;   // bytes; longer lines are passed over
+  std::int64_t max_text = std::int64_t{16} << 20;  // bytes of all rows together
 };
 
 struct MetricsRows {

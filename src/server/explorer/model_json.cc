@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
-#include "engine/pair_examples.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
 #include "model/parameter_count.h"
@@ -114,14 +113,15 @@ OrderedJson dimensions_json(const StackSpecification& config) {
           {"parameters", count_parameters(config).total}};
 }
 
-OrderedJson translator_json(const LoadedTranslator& translator) {
-  const Architecture& architecture = translator.model.architecture();
+OrderedJson translator_json(const LoadedModel& translator) {
+  const Architecture& architecture = translator.architecture();
   // Those of the microworld, which the built-in translator learned from.
-  const OrderedJson languages =
-      translator.is_embedded ? OrderedJson::array({"English", "German"}) : OrderedJson(nullptr);
+  const OrderedJson languages = translator.embedded_name.empty()
+                                    ? OrderedJson(nullptr)
+                                    : OrderedJson::array({"English", "German"});
   return {{"name", translator.name},
-          {"embedded", translator.is_embedded},
-          {"parameters", std::ssize(translator.model.parameters().all())},
+          {"embedded", !translator.embedded_name.empty()},
+          {"parameters", std::ssize(translator.transformer.parameters().all())},
           {"encoder", dimensions_json(architecture.encoder())},
           {"decoder", dimensions_json(architecture.decoder())},
           {"languages", languages},
@@ -129,7 +129,7 @@ OrderedJson translator_json(const LoadedTranslator& translator) {
           {"architecture",
            {{"encoder", architecture_json(architecture.encoder())},
             {"decoder", architecture_json(architecture.decoder())}}},
-          {"examples", translator_examples_json(translator)}};
+          {"examples", examples_json(translator)}};
 }
 
 OrderedJson examples_json(const LoadedModel& model) {
@@ -143,6 +143,7 @@ OrderedJson examples_json(const LoadedModel& model) {
     return examples_for_page(model, parse_json(read_text_file(measured), measured.string()));
   }
   OrderedJson list = OrderedJson::array();
+  if (model.is_translator()) return list;
   for (const Example& example : general) {
     list.push_back({{"id", example.id},
                     {"title", example.title},
@@ -150,12 +151,6 @@ OrderedJson examples_json(const LoadedModel& model) {
                     {"note", example.note}});
   }
   return list;
-}
-
-OrderedJson translator_examples_json(const LoadedTranslator& translator) {
-  if (!translator.is_embedded) return OrderedJson::array();
-  return pair_examples_for_page(
-      parse_json(translator_files()->examples, "the built-in translator's examples"));
 }
 
 }  // namespace heed::server

@@ -3,7 +3,6 @@
 
 #include "base/json.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "model/architecture.h"
 
 namespace heed::server {
@@ -14,13 +13,10 @@ OrderedJson dimensions_json(const StackSpecification& config);
 
 // {"name", "embedded", "parameters", "encoder", "decoder", "languages", "read",
 //  "architecture", "examples"}
-OrderedJson translator_json(const LoadedTranslator& translator);
+OrderedJson translator_json(const LoadedModel& translator);
 
 // The examples for a model: for one that heed carries its own (engine/measured_examples.h), for
-// others sentences of general interest.
+// others sentences of general interest, and of another translator none.
 OrderedJson examples_json(const LoadedModel& model);
-
-// Those of the translator that heed carries (engine/pair_examples.h); of others none.
-OrderedJson translator_examples_json(const LoadedTranslator& translator);
 
 }  // namespace heed::server

@@ -5,8 +5,6 @@
 #include "base/error.h"
 #include "engine/known_models.h"
 #include "engine/pull.h"
-#include "engine/views/reading_json.h"
-#include "engine/views/token_json.h"
 #include "formats/model_files.h"
 #include "model/parameter_count.h"
 #include "server/explorer/shown_files.h"
@@ -22,37 +20,6 @@ constexpr std::int64_t parameter_bytes = sizeof(float);
 constexpr std::int64_t rounded_bytes = 2;
 
 }  // namespace
-
-const StackSpecification& ChosenModel::stack(PairSide side) const {
-  if (!is_translator()) return model->transformer.specification();
-  return side == PairSide::source ? architecture().encoder() : architecture().decoder();
-}
-
-std::string ChosenModel::token_bytes(PairSide side, std::int32_t id) const {
-  if (!is_translator()) return model->token_bytes(id);
-  return translator->token_bytes(side, std::span(&id, 1)).front();
-}
-
-OrderedJson ChosenModel::token_json(PairSide side, std::int32_t id) const {
-  return heed::token_json(id, token_bytes(side, id));
-}
-
-OrderedJson ChosenModel::tokens_json(PairSide side, std::span<const std::int32_t> ids) const {
-  OrderedJson tokens = OrderedJson::array();
-  for (const std::int32_t id : ids) tokens.push_back(token_json(side, id));
-  return tokens;
-}
-
-std::vector<TextWord> ChosenModel::units(PairSide side, std::span<const std::int32_t> ids) const {
-  return is_translator() ? translator->words(side, ids) : text_units(*model, ids);
-}
-
-OrderedJson ChosenModel::unread_json(PairSide side, std::span<const std::int32_t> ids) const {
-  if (!is_translator()) return heed::unread_json(unread_in(*model, ids));
-  return heed::unread_json(unread_in(*translator, side, ids), side == PairSide::source
-                                                                  ? UnreadFor::translation
-                                                                  : UnreadFor::prediction);
-}
 
 ModelPool::ModelPool(PoolOf of)
     : of_(std::move(of)),

@@ -14,7 +14,6 @@
 
 #include "base/json.h"
 #include "engine/loaded_model.h"
-#include "engine/loaded_translator.h"
 #include "server/explorer/memory_budget.h"
 #include "server/explorer/runs.h"
 
@@ -24,30 +23,9 @@ class TraceStore;
 
 // Of one text, or a translator.
 struct ChosenModel {
-  std::shared_ptr<const LoadedModel> model{};  // null: a translator
-  std::string run{};                           // empty: no checkpoint
-  std::int64_t step = -1;                      // of the run
-  std::shared_ptr<const LoadedTranslator> translator{};
-
-  bool is_translator() const { return translator != nullptr; }
-  const std::string& name() const { return is_translator() ? translator->name : model->name; }
-  const Transformer& transformer() const {
-    return is_translator() ? translator->model : model->transformer;
-  }
-  const Architecture& architecture() const { return transformer().architecture(); }
-  // The stack that reads a side; one text is a target.
-  const StackSpecification& stack(PairSide side) const;
-
-  std::string token_bytes(PairSide side, std::int32_t id) const;
-  OrderedJson token_json(PairSide side, std::int32_t id) const;
-  OrderedJson tokens_json(PairSide side, std::span<const std::int32_t> ids) const;
-  // What the model has read, and the words of a text that it has not (engine/views/reading_json.h).
-  const std::shared_ptr<const ReadingRecord>& reading() const {
-    return is_translator() ? translator->reading : model->reading;
-  }
-  OrderedJson unread_json(PairSide side, std::span<const std::int32_t> ids) const;
-  // A text's words and the tokens between them.
-  std::vector<TextWord> units(PairSide side, std::span<const std::int32_t> ids) const;
+  std::shared_ptr<const LoadedModel> model{};
+  std::string run{};       // empty: no checkpoint
+  std::int64_t step = -1;  // of the run
 };
 
 // References are borrowed.

@@ -35,7 +35,7 @@ Reply describe_model(State& state, const Request& request) {
   const LoadedModel& model = *chosen.model;
   const StackSpecification& config = model.transformer.specification();
   return json_reply(
-      {{"name", chosen.name()},
+      {{"name", chosen.model->name},
        {"embedded",
         model.embedded_name.empty() ? OrderedJson(nullptr) : OrderedJson(model.embedded_name)},
        {"version", version},

@@ -190,8 +190,8 @@ Reply contexts(State& state, const Request& request) {
                     checked_neuron(request.integer_in_path("neuron"), config)};
   const std::int64_t top = bounded(request, "top", 10, 1, 100);
   if (state.neuron_contexts.size() >= max_kept_contexts) state.neuron_contexts.clear();
-  std::string& kept =
-      state.neuron_contexts[fmt::format("{}/{}/{}/{}", id.layer, id.neuron, top, chosen.name())];
+  std::string& kept = state.neuron_contexts[fmt::format("{}/{}/{}/{}", id.layer, id.neuron, top,
+                                                        chosen.model->name)];
   if (kept.empty()) {
     const Corpus corpus = corpus_of(state, model);
     const NeuronMemory memory =

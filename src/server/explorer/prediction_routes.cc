@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "generate/sampler.h"
 #include "microscope/explain/logit_lens.h"
 #include "server/explorer/state.h"
@@ -15,16 +16,11 @@ namespace heed::server {
 namespace {
 
 std::int64_t vocabulary_of(const StoredTrace& trace) {
-  return trace.source.stack(PairSide::target).vocabulary_size;
+  return trace.model().stack(PairSide::target).vocabulary_size;
 }
 
 std::string token_text_of(const StoredTrace& trace, std::int32_t token) {
-  return trace.source.token_json(PairSide::target, token)["text"];
-}
-
-// Of every token after a position, by the model alone.
-std::vector<double> next_probabilities(const StoredTrace& trace, std::int64_t position) {
-  return probabilities_of(trace.pass->logits(position, position + 1).span());
+  return token_text(trace.model(), token);
 }
 
 // The token that follows a position in the text; none after the last one.
@@ -52,15 +48,14 @@ Reply next(TraceState& state, const Request& request) {
         wanted.empty() || token_text_of(trace, candidate.token).find(wanted) != std::string::npos;
     if (!matches) continue;
     if (found >= offset && (limit == 0 || found < offset + limit)) {
-      rows.push_back(
-          candidate_json(trace.source.token_bytes(PairSide::target, candidate.token), candidate));
+      rows.push_back(candidate_json(trace.model().token_bytes(candidate.token), candidate));
     }
     ++found;
   }
   OrderedJson actual = nullptr;
   if (const auto token = following(trace, position)) {
     const std::vector<double> probabilities = probabilities_of(logits.span());
-    actual = {{"token", trace.source.token_json(PairSide::target, *token)},
+    actual = {{"token", token_json(trace.model(), *token)},
               {"probability", json_number(probabilities[static_cast<std::size_t>(*token)])}};
   }
   return json_reply({{"position", position},
@@ -132,24 +127,8 @@ Reply compare(TraceState& state, const Request& request) {
 Reply effect(TraceState& state, const Request& request) {
   const StoredTrace& trace = trace_of(state, request);
   const StoredTrace unedited = state.traces.without_interventions(trace, request.stop);
-  OrderedJson positions = OrderedJson::array();
-  for (std::int64_t position = 0; position < trace.positions(); ++position) {
-    require(!stop_requested(request.stop), ErrorCode::interrupted, "the client disconnected");
-    const std::vector<double> before = next_probabilities(unedited, position);
-    const std::vector<double> after = next_probabilities(trace, position);
-    double moved = 0;  // total variation distance
-    for (std::size_t i = 0; i < before.size(); ++i) moved += std::abs(before[i] - after[i]) / 2;
-    OrderedJson actual = nullptr;
-    if (const auto token = following(trace, position)) {
-      const auto at = static_cast<std::size_t>(*token);
-      actual = {{"token", trace.source.token_json(PairSide::target, *token)},
-                {"before", json_number(before[at])},
-                {"after", json_number(after[at])}};
-    }
-    positions.push_back(
-        {{"position", position}, {"moved", json_number(moved)}, {"actual", std::move(actual)}});
-  }
-  return json_reply({{"positions", std::move(positions)}});
+  const auto effects = prediction_effects(*unedited.pass, *trace.pass, request.stop);
+  return json_reply({{"positions", effects_json(trace.model(), effects)}});
 }
 
 // `divergence` none: null.
@@ -157,7 +136,7 @@ OrderedJson lens_cell(const StoredTrace& trace, const LensCell& cell) {
   OrderedJson tokens = OrderedJson::array();
   OrderedJson probabilities = OrderedJson::array();
   for (const LensToken& token : cell.top) {
-    tokens.push_back(trace.source.token_json(PairSide::target, token.token));
+    tokens.push_back(token_json(trace.model(), token.token));
     probabilities.push_back(json_number(token.probability));
   }
   return {{"tokens", std::move(tokens)},

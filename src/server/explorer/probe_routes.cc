@@ -10,7 +10,7 @@
 namespace heed::server {
 namespace {
 
-constexpr std::size_t most_mystery_bytes = 4000;
+constexpr std::size_t max_mystery_bytes = 4000;
 constexpr std::string_view last_words = "the murderer was the";
 
 OrderedJson reading_json(const LoadedModel& model, const StoryProbe& probe, std::string_view text) {
@@ -32,8 +32,8 @@ Reply culprit(State& state, const Request& request) {
   const StoryProbe& probe = *state.culprit_probe;
   OrderedJson read = nullptr;
   if (const auto text = request.parameter("text")) {
-    require(text->size() <= most_mystery_bytes, ErrorCode::invalid_argument,
-            "the text has {} bytes, at most {} are read", text->size(), most_mystery_bytes);
+    require(text->size() <= max_mystery_bytes, ErrorCode::invalid_argument,
+            "the text has {} bytes, at most {} are read", text->size(), max_mystery_bytes);
     read = reading_json(model, probe, *text);
   }
   return json_reply({{"roles", probe.classes},

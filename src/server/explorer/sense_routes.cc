@@ -32,8 +32,8 @@ struct MeasuredWord {
 
 namespace {
 
-constexpr std::size_t most_kept_words = 16;
-constexpr std::size_t most_own_bytes = 4000;
+constexpr std::size_t max_kept_words = 16;
+constexpr std::size_t max_own_bytes = 4000;
 
 // The vectors of the last token of a word in a text, (depths, C).
 struct WordRows {
@@ -92,12 +92,12 @@ std::shared_ptr<const MeasuredWord> measured_word(State& state, const ChosenMode
                                                   const Request& request) {
   const LoadedModel& model = *chosen.model;
   const std::string name = request.in_path("word");
-  const std::string key = fmt::format("{}/{}", name, chosen.name());
+  const std::string key = fmt::format("{}/{}", name, chosen.model->name);
   if (const auto kept = state.measured_words.find(key); kept != state.measured_words.end()) {
     return kept->second;
   }
   const WordSenses& word = senses_of(sense_library(model), name);
-  if (state.measured_words.size() >= most_kept_words) state.measured_words.clear();
+  if (state.measured_words.size() >= max_kept_words) state.measured_words.clear();
   return state.measured_words[key] = measure(model, word, request.stop);
 }
 
@@ -170,8 +170,8 @@ Reply one_word(State& state, const Request& request) {
   for (const MeasuredWord::Depth& depth : word->depths) depths.push_back(depth_json(*word, depth));
   OrderedJson own = nullptr;
   if (const auto text = request.parameter("text"); text && !text->empty()) {
-    require(text->size() <= most_own_bytes, ErrorCode::invalid_argument,
-            "the text has {} bytes, at most {} are read", text->size(), most_own_bytes);
+    require(text->size() <= max_own_bytes, ErrorCode::invalid_argument,
+            "the text has {} bytes, at most {} are read", text->size(), max_own_bytes);
     own = own_json(model, *word, *text);
   }
   return json_reply({{"word", word->sentences->word},

@@ -61,8 +61,8 @@ StackSpecification shape_of(State& state, const Request& request, std::string& n
     return model_preset(*preset).config;
   }
   const ChosenModel chosen = state.model_of(request);
-  StackSpecification config = chosen.transformer().specification();
-  name = chosen.name();
+  StackSpecification config = chosen.model->transformer.specification();
+  name = chosen.model->name;
   if (std::ranges::none_of(shape_parameters,
                            [&](const char* each) { return request.parameter(each).has_value(); })) {
     return config;

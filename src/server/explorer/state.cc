@@ -18,7 +18,7 @@ ChosenModel TraceState::held_translator() {
           "this server's model is one decoder, not a translator: a source and a target need an "
           "encoder-decoder, such as heed explore -m DIR of one");
   if (translator == nullptr) translator = load_translator();
-  return {.translator = translator};
+  return {.model = translator};
 }
 
 StoredTrace& trace_of(TraceState& state, const Request& request) {

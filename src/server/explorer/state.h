@@ -30,9 +30,9 @@ namespace heed::server {
 struct TraceState {
   Compute& compute;
   TraceStore traces;
-  ModelPool* models = nullptr;  // of one text; null: none
-  std::function<std::shared_ptr<const LoadedTranslator>()> load_translator{};  // empty: none
-  std::shared_ptr<const LoadedTranslator> translator{};  // loaded when it is first needed
+  ModelPool* models = nullptr;                                            // of one text; null: none
+  std::function<std::shared_ptr<const LoadedModel>()> load_translator{};  // empty: none
+  std::shared_ptr<const LoadedModel> translator{};  // loaded when it is first needed
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 
   // Throw Error{not_found} where the server has none.

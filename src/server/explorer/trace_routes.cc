@@ -84,7 +84,7 @@ void read_one_text(const Fields& fields, const StoredTrace* base, TraceStore::Ne
 // Without a target: the model's own translation, or with the texts of another trace its target.
 void read_two_texts(const Fields& fields, const StoredTrace* base, StopFlag stop,
                     TraceStore::NewTrace& wanted) {
-  const LoadedTranslator& model = *wanted.source.translator;
+  const LoadedModel& model = *wanted.source.model;
   const Architecture& architecture = model.architecture();
   auto source =
       read_tokens(fields, "source", "source_tokens", architecture.encoder().vocabulary_size,
@@ -99,7 +99,7 @@ void read_two_texts(const Fields& fields, const StoredTrace* base, StopFlag stop
     wanted.texts = base->pass->texts();
     wanted.is_translation = base->is_translation;
   } else if (!target) {
-    PairTexts translated = translated_pair(model, *std::move(source), stop);
+    ModelTexts translated = translated_pair(model, *std::move(source), stop);
     wanted.texts = std::move(translated.tokens);
     wanted.is_translation = translated.is_translation;
   } else {
@@ -120,13 +120,13 @@ TraceStore::NewTrace read_trace(TraceState& state, const Request& request) {
   // Held, so that the base stays while another model is loaded.
   const ChosenModel of_base = base != nullptr ? base->source : ChosenModel{};
   TraceStore::NewTrace wanted{.source = chosen_model(state, body, base)};
-  if (wanted.source.is_translator()) {
+  if (wanted.source.model->is_translator()) {
     read_two_texts(fields, base, request.stop, wanted);
   } else {
     read_one_text(fields, base, wanted);
   }
   if (base != nullptr) wanted.base = base->id;
-  state.traces.require_room(wanted.source.architecture(), std::ssize(wanted.texts.target),
+  state.traces.require_room(wanted.source.model->architecture(), std::ssize(wanted.texts.target),
                             std::ssize(wanted.texts.source));
   if (fields.has("interventions")) {
     const Json& list = fields.required_list("interventions");
@@ -135,14 +135,13 @@ TraceStore::NewTrace read_trace(TraceState& state, const Request& request) {
     wanted.interventions = requested_list(list);
     take(wanted.interventions.bytes());
     wanted.editor = read_interventions(
-        list, {.model = wanted.source.transformer(),
+        list, {.model = wanted.source.model->transformer,
                .texts = wanted.texts,
                .recorded =
                    [&](const std::string& id) {
-                     return recorded_text(state.traces, id, wanted.source.architecture());
+                     return recorded_text(state.traces, id, wanted.source.model->architecture());
                    },
-               .words = wanted.source.is_translator() ? words_of(*wanted.source.translator)
-                                                      : words_of(*wanted.source.model),
+               .words = words_of(*wanted.source.model),
                .take_memory = take,
                .stop = request.stop});
   }
@@ -197,7 +196,7 @@ GradientTarget gradient_target(const Request& request, const StoredTrace& trace)
   const auto add = [&](const std::string& name, double weight) {
     if (!request.parameter(name)) return;
     const auto token = static_cast<std::int32_t>(
-        bounded(request, name, 0, 0, trace.source.stack(PairSide::target).vocabulary_size - 1));
+        bounded(request, name, 0, 0, trace.model().stack(PairSide::target).vocabulary_size - 1));
     target.logits.push_back({position_of(request, trace, -1), token, weight});
   };
   add("token", 1);

@@ -75,18 +75,18 @@ void TraceStore::run(StoredTrace& trace, NewTrace& wanted, RecordedBuffers buffe
                      StopFlag stop) const {
   const auto begin = std::chrono::steady_clock::now();
   trace.pass = std::make_unique<RecordedPass>(
-      trace.source.transformer(), std::move(wanted.texts), std::move(wanted.editor),
+      trace.model().transformer, std::move(wanted.texts), std::move(wanted.editor),
       RecordOptions{.stop = stop, .reused = std::move(buffers)});
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   trace.attention = std::make_unique<RecordedAttention>(*trace.pass);
 }
 
 const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
-  const Architecture& architecture = wanted.source.architecture();
+  const Architecture& architecture = wanted.source.model->architecture();
   const std::int64_t sources = std::ssize(wanted.texts.source);
   const std::int64_t targets = std::ssize(wanted.texts.target);
   require_texts_fit(architecture, wanted.texts);
-  if (!wanted.source.is_translator()) {
+  if (!wanted.source.model->is_translator()) {
     require_sums_to_logits(architecture.decoder(), "a trace of a text");
   }
   require_room(architecture, targets, sources);
@@ -110,9 +110,10 @@ const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
                     .pass_memory = std::move(reused.memory),
                     .held = std::move(wanted.held)};
   run(trace, wanted, std::move(reused.buffers), stop);
-  trace.units = trace.source.units(PairSide::target, trace.tokens(PairSide::target));
+  trace.units = text_units(trace.model(), trace.tokens(PairSide::target));
   if (trace.has_two_texts()) {
-    trace.source_units = trace.source.units(PairSide::source, trace.tokens(PairSide::source));
+    trace.source_units =
+        text_units(trace.model(), trace.tokens(PairSide::source), PairSide::source);
   }
   return traces_.emplace_front(std::move(trace));
 }
@@ -242,9 +243,9 @@ RecordedText recorded_text(TraceStore& store, const std::string& id, const Archi
 namespace {
 
 OrderedJson text_json(const StoredTrace& trace, PairSide side) {
-  return {{"tokens", trace.source.tokens_json(side, trace.tokens(side))},
+  return {{"tokens", tokens_json(trace.model(), trace.tokens(side), side)},
           {"words", units_json(trace.units_of(side))},
-          {"unread", trace.source.unread_json(side, trace.tokens(side))}};
+          {"unread", unread_json(trace.model(), trace.tokens(side), side)}};
 }
 
 OrderedJson sites_json(const StoredTrace& trace) {
@@ -265,7 +266,7 @@ OrderedJson sites_json(const StoredTrace& trace) {
 }  // namespace
 
 std::string trace_text(const StoredTrace& trace) {
-  OrderedJson source{{"name", trace.source.name()}, {"run", nullptr}, {"step", nullptr}};
+  OrderedJson source{{"name", trace.model().name}, {"run", nullptr}, {"step", nullptr}};
   if (!trace.source.run.empty()) {
     source["run"] = trace.source.run;
     source["step"] = trace.source.step;
@@ -278,7 +279,7 @@ std::string trace_text(const StoredTrace& trace) {
   } else {
     document.update(text_json(trace, PairSide::target));
   }
-  document["read"] = read_json(trace.source.reading());
+  document["read"] = read_json(trace.model().reading);
   document["sites"] = sites_json(trace);
   document["bytes"] = trace.bytes();
   document["seconds"] = json_number(trace.seconds);

@@ -34,8 +34,8 @@ struct StoredTrace {
   std::vector<TextWord> source_units{};  // of the source
 
   std::int64_t bytes() const { return pass_memory.bytes() + held.bytes(); }
-  bool has_two_texts() const { return source.is_translator(); }
-  const Architecture& architecture() const { return source.architecture(); }
+  bool has_two_texts() const { return source.model->is_translator(); }
+  const Architecture& architecture() const { return source.model->architecture(); }
   std::span<const std::int32_t> tokens(PairSide side) const;
   const char* name_of(PairSide side) const;  // "text", "source" or "target", for messages
   // Throws Error{invalid_argument} for a site that the model does not have.
@@ -51,8 +51,8 @@ struct StoredTrace {
 
   Trace arrays(const TraceRequest& request, const GradientTarget& target = {}) const;
 
-  // Of one text.
   const LoadedModel& model() const { return *source.model; }
+  // Of one text.
   const StackSpecification& specification() const { return model().transformer.specification(); }
   // Of the text, or of the target.
   std::int64_t positions() const { return std::ssize(tokens(PairSide::target)); }

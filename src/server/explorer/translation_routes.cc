@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/pair_json.h"
 #include "engine/searched_beams.h"
+#include "engine/views/token_json.h"
+#include "engine/views/translation_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
 
@@ -65,11 +66,11 @@ OrderedJson changes_json(const std::vector<double>& changes) {
 
 // The token that stands for another word where none is named: the vocabulary's unknown one, or the
 // next id.
-std::int32_t other_token(const ChosenModel& chosen, PairSide side, std::int32_t token) {
-  if (const Tokenizer* const tokenizer = chosen.translator->tokenizer(side)) {
+std::int32_t other_token(const LoadedModel& model, PairSide side, std::int32_t token) {
+  if (const Tokenizer* const tokenizer = model.tokenizer_of(side)) {
     if (tokenizer->unknown() && *tokenizer->unknown() != token) return *tokenizer->unknown();
   }
-  return static_cast<std::int32_t>((token + 1) % chosen.stack(side).vocabulary_size);
+  return static_cast<std::int32_t>((token + 1) % model.stack(side).vocabulary_size);
 }
 
 Reply influence(TraceState& state, const Request& request) {
@@ -78,21 +79,21 @@ Reply influence(TraceState& state, const Request& request) {
   const PairSide side = name == "source" ? PairSide::source : PairSide::target;
   const std::span<const std::int32_t> text = trace.tokens(side);
   const std::int64_t position = bounded(request, "position", 0, 0, std::ssize(text) - 1);
-  const std::int64_t vocabulary = trace.source.stack(side).vocabulary_size;
+  const std::int64_t vocabulary = trace.model().stack(side).vocabulary_size;
   const std::int32_t now = text[static_cast<std::size_t>(position)];
   const auto token = static_cast<std::int32_t>(
-      bounded(request, "token", other_token(trace.source, side, now), 0, vocabulary - 1));
+      bounded(request, "token", other_token(trace.model(), side, now), 0, vocabulary - 1));
   const TokenInfluence influence = token_influence(*trace.pass, side, position, token);
   return json_reply({{"side", name},
                      {"position", position},
-                     {"token", trace.source.token_json(side, token)},
+                     {"token", token_json(trace.model(), token, side)},
                      {"encoder", changes_json(influence.encoder)},
                      {"decoder", changes_json(influence.decoder)}});
 }
 
 Reply translation(TraceState& state, const Request& request) {
   const StoredTrace& trace = two_texts_of(state, request, "a translation is");
-  const LoadedTranslator& model = *trace.source.translator;
+  const LoadedModel& model = trace.model();
   const Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"max_length"});
@@ -101,7 +102,7 @@ Reply translation(TraceState& state, const Request& request) {
                         .stop = request.stop};
   const auto translate = [&] {
     return greedy_translation_json(
-        model, translate_greedily(model.model, trace.tokens(PairSide::source), options));
+        model, translate_greedily(model.transformer, trace.tokens(PairSide::source), options));
   };
   OrderedJson without = translate();
   options.editor = trace.pass->editor().get();
@@ -116,7 +117,7 @@ constexpr std::int64_t max_beam_steps = 128;
 
 Reply beams(TraceState& state, const Request& request) {
   const StoredTrace& trace = two_texts_of(state, request, "a beam search is");
-  const LoadedTranslator& model = *trace.source.translator;
+  const LoadedModel& model = trace.model();
   const Json body = request.json();
   const Fields fields(body);
   fields.expect_only({"beams", "length_penalty", "max_length"});

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/views/nearest_words_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/explain/vectors.h"
 #include "microscope/explain/word_directions.h"
 #include "microscope/intervene/intervention.h"
@@ -111,15 +112,15 @@ Reply projection(TraceState& state, const Request& request) {
                      {"explained", {plane.explained[0], plane.explained[1]}}});
 }
 
-constexpr std::int64_t most_near_words = 100;
-constexpr std::int64_t most_followed_words = 16;
+constexpr std::int64_t max_near_words = 100;
+constexpr std::int64_t max_followed_words = 16;
 constexpr std::int64_t other_words = 32;
 
 Reply nearest(TraceState& state, const Request& request) {
   const StoredTrace& trace = one_text_of(state, request, "the search for nearest words is");
   return json_reply(nearest_words_json(
       trace.model(), nearest_words(*trace.pass, position_of(request, trace),
-                                   bounded(request, "top", 6, 1, most_near_words), request.stop)));
+                                   bounded(request, "top", 6, 1, max_near_words), request.stop)));
 }
 
 OrderedJson numbers_json(std::span<const double> numbers) {
@@ -141,8 +142,8 @@ Reply directions(TraceState& state, const Request& request) {
             trace.specification().vocabulary_size);
     tokens.push_back(static_cast<std::int32_t>(token));
   }
-  require(!tokens.empty() && std::ssize(tokens) <= most_followed_words, ErrorCode::invalid_argument,
-          "tokens= lists 1 to {} ids of tokens, not {}", most_followed_words, tokens.size());
+  require(!tokens.empty() && std::ssize(tokens) <= max_followed_words, ErrorCode::invalid_argument,
+          "tokens= lists 1 to {} ids of tokens, not {}", max_followed_words, tokens.size());
   const std::vector<std::int32_t> others =
       spread_tokens(trace.specification().vocabulary_size, other_words, tokens);
   require(!others.empty(), ErrorCode::invalid_argument,
@@ -157,7 +158,7 @@ Reply directions(TraceState& state, const Request& request) {
   OrderedJson points = OrderedJson::array(), words = OrderedJson::array();
   for (const Point& point : capture.points()) points.push_back(point_name(point));
   for (std::size_t word = 0; word < tokens.size(); ++word) {
-    words.push_back({{"token", trace.source.token_json(PairSide::target, tokens[word])},
+    words.push_back({{"token", token_json(trace.model(), tokens[word])},
                      {"cosines", numbers_json(found.words[word])}});
   }
   return json_reply({{"position", position},

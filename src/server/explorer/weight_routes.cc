@@ -118,7 +118,7 @@ Matrix matrix_of_role(const Request& request, const StackSpecification& config,
 
 Reply layer_weights(State& state, const Request& request) {
   const ChosenModel chosen_model = state.model_of(request);
-  const Transformer& transformer = chosen_model.transformer();
+  const Transformer& transformer = chosen_model.model->transformer;
   const std::int64_t layer =
       checked_layer(request.integer_in_path("layer"), transformer.specification());
   const std::string& name = request.in_path("role");
@@ -134,13 +134,14 @@ Reply layer_weights(State& state, const Request& request) {
 
 Reply token_embedding(State& state, const Request& request) {
   const ChosenModel chosen_model = state.model_of(request);
-  return matrix_reply(request, embedding(chosen_model.transformer().parameters().token_embedding()),
+  return matrix_reply(request,
+                      embedding(chosen_model.model->transformer.parameters().token_embedding()),
                       "token-embedding");
 }
 
 Reply position_embedding(State& state, const Request& request) {
   const ChosenModel chosen_model = state.model_of(request);
-  const Transformer& transformer = chosen_model.transformer();
+  const Transformer& transformer = chosen_model.model->transformer;
   require(transformer.specification().has_position_table(), ErrorCode::not_found,
           "this model has no table of positions");
   return matrix_reply(request, embedding(transformer.parameters().position_embedding()),

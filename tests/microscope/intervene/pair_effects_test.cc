@@ -139,7 +139,7 @@ TEST_P(PairEffects, CutEdgesCarryNothing) {
       }
       EXPECT_NEAR(z, capture.at(mixed).view()(0, query, 2, d), 1e-5) << text;
     }
-    const std::vector<PairEffect> effects = pair_effects(pass_, cut);
+    const std::vector<PredictionEffect> effects = prediction_effects(pass_, cut);
     ASSERT_EQ(std::ssize(effects), pass_.positions());
     // In the last layer, only the query's own prediction can change.
     for (std::int64_t t = 0; t < pass_.positions(); ++t) {

@@ -1,4 +1,5 @@
-#include "engine/pair_examples.h"
+// Examples of translation.
+#include "engine/measured_examples.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "engine/measured_examples.h"
+#include "engine/views/token_json.h"
 #include "microscope/attention/alignment.h"
 #include "microscope/intervene/alignment_cuts.h"
 #include "microworld/bilingual/bilingual.h"
@@ -21,11 +22,11 @@ constexpr double least_share = 0.5;
 // A source and its translation in the model.
 class TranslatedExample {
  public:
-  TranslatedExample(const LoadedTranslator& model, const std::string& source, StopFlag stop)
-      : pass(model.model, translated_pair(model, model.encode_source(source), stop).tokens),
+  TranslatedExample(const LoadedModel& model, const std::string& source, StopFlag stop)
+      : pass(model.transformer, translated_pair(model, model.encode_source(source), stop).tokens),
         text(model.target_text(pass.texts().target)),
-        source_words(model.words(PairSide::source, pass.texts().source)),
-        target_words(model.words(PairSide::target, pass.texts().target)) {}
+        source_words(text_units(model, pass.texts().source, PairSide::source)),
+        target_words(text_units(model, pass.texts().target)) {}
 
   PairWords words() const { return {source_words, target_words}; }
 
@@ -58,7 +59,7 @@ std::vector<std::int64_t> grammar_words(const std::vector<TextWord>& units,
 
 class PairClaim {
  public:
-  PairClaim(const LoadedTranslator& model, const Json& claim, StopFlag stop)
+  PairClaim(const LoadedModel& model, const Json& claim, StopFlag stop)
       : model_(model),
         claim_(claim),
         stop_(stop),
@@ -162,8 +163,7 @@ class PairClaim {
     row["cut"] = examples::rounded(cut);
     row["others_cut"] = examples::rounded(others);
     if (cut > before / 2 || cut > others) return false;
-    const std::vector<std::int32_t> first{without_attended.first};
-    const std::string instead = model_.token_bytes(PairSide::target, first).front();
+    const std::string instead = model_.token_bytes(without_attended.first);
     row["instead"] = {{"token", instead},
                       {"probability", examples::rounded(without_attended.first_probability)}};
     says += fmt::format(
@@ -178,7 +178,7 @@ class PairClaim {
   // The source with one word replaced.
   std::string changed_source(const TextWord& word, const std::string& by) const {
     const std::vector<std::string> bytes =
-        model_.token_bytes(PairSide::source, example_.pass.texts().source);
+        model_.token_bytes(example_.pass.texts().source, PairSide::source);
     std::size_t begin = 0;
     for (std::int64_t t = 0; t < word.begin; ++t)
       begin += bytes[static_cast<std::size_t>(t)].size();
@@ -207,7 +207,7 @@ class PairClaim {
     return true;
   }
 
-  const LoadedTranslator& model_;
+  const LoadedModel& model_;
   const Json& claim_;
   StopFlag stop_;
   std::string id_;
@@ -219,29 +219,20 @@ class PairClaim {
 
 }  // namespace
 
-OrderedJson measure_pair_examples(const LoadedTranslator& model, const Json& claims,
-                                  StopFlag stop) {
-  require(claims.is_array(), ErrorCode::corrupt_data, "the claims must be an array, not {}",
-          shown_json(claims));
-  OrderedJson list = OrderedJson::array();
-  for (const Json& claim : claims) {
-    require(!stop_requested(stop), ErrorCode::interrupted, "interrupted");
-    list.push_back(PairClaim(model, claim, stop).measured());
-  }
-  return list;
+namespace examples {
+
+OrderedJson measured_translation(const LoadedModel& translator, const Json& claim, StopFlag stop) {
+  return PairClaim(translator, claim, stop).measured();
 }
 
-OrderedJson pair_examples_for_page(const Json& measured) {
-  OrderedJson list = OrderedJson::array();
-  for (const Json& example : measured) {
-    OrderedJson row;
-    for (const char* key : {"id", "title", "source", "target", "layer", "head", "target_word",
-                            "source_word", "says"}) {
-      row[key] = example.at(key);
-    }
-    list.push_back(std::move(row));
+OrderedJson translation_for_page(const Json& measured) {
+  OrderedJson row;
+  for (const char* key :
+       {"id", "title", "source", "target", "layer", "head", "target_word", "source_word", "says"}) {
+    row[key] = measured.at(key);
   }
-  return list;
+  return row;
 }
 
+}  // namespace examples
 }  // namespace heed
