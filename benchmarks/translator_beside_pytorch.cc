@@ -122,7 +122,7 @@ class HeedsSide {
         files.test.extension() == ".gz" ? read_gzip_file(files.test) : read_text_file(files.test);
     for (const std::string& line : scoring::read_sentences(content, name)) {
       if (std::ssize(sources_.row_starts) <= sentences) {
-        sources_.add(translator_.encode(line, "a line of '" + name + "'"));
+        sources_.add(translator_.encode_source(line, "a line of '" + name + "'"));
       }
     }
   }

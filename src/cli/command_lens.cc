@@ -254,6 +254,9 @@ void show_nearest(const LensCommandOptions& options, const Reading& reading) {
 
 void lens(const LensCommandOptions& options) {
   check_options(options);
+  if (!options.dtype.empty() && is_translator(options.model)) {
+    fail_usage("--dtype is for models of one stack");
+  }
   const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
   if (model.is_translator()) return show_lens_of_pair(options, model);
   Texts texts = read_texts(options.text, options.pair, model).tokens;

@@ -460,6 +460,9 @@ void run_patch(const PatchOptions& options, const Transformer& model, PatchedTex
 
 void patch(const PatchOptions& options) {
   check_out(options.out);
+  if (!options.dtype.empty() && is_translator(options.model)) {
+    fail_usage("--dtype is for models of one stack");
+  }
   const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
   if (model.is_translator()) {
     return run_patch(options, model.transformer, patched_pairs(options, model));
