@@ -92,7 +92,7 @@ TEST(GgufSave, NamesATensorThatATypeCannotHold) {
   expect_error(
       ErrorCode::unsupported,
       [&] { saved_and_read(model, {}, scratch.path() / "x.gguf", GgufWeights::f16); },
-      "'token_embd.weight': the number 1e+09 is beyond the largest of F16");
+      "'token_embd.weight': the number 1000000000 is beyond the largest of F16");
   EXPECT_TRUE(fs::is_empty(scratch.path()));
 }
 

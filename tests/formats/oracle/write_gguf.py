@@ -216,7 +216,8 @@ def t5(config, given):
         if stem == "shared":
             tensors.append(("token_embd.weight", values))
         elif stem == "lm_head":
-            tensors.append(("output.weight", values))
+            if not config["tie_word_embeddings"]:
+                tensors.append(("output.weight", values))
         elif stem.endswith("final_layer_norm"):
             tensors.append((f"{stem[:3]}.output_norm.{ending}", values))
         elif ".block." in stem:
