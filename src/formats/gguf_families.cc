@@ -37,7 +37,7 @@ std::vector<GgufField> with(std::vector<GgufField> fields, GgufField another) {
 }
 
 constexpr GgufField head_size_field{"attention.key_length", "head_dim", GgufKind::integer,
-                              Presence::optional};
+                                    Presence::optional};
 
 const std::vector<GgufFamily>& families() {
   static const std::vector<GgufFamily> all{
