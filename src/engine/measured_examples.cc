@@ -330,10 +330,10 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
         changes +=
             fmt::format("{}L{}H{}:{}>{}", changes.empty() ? "" : ";",
                         trial.at("layer").get<std::int64_t>(), trial.at("head").get<std::int64_t>(),
-                        edge[0].get<std::int64_t>(), edge[1].get<std::int64_t>());
+                        edge.at(0).get<std::int64_t>(), edge.at(1).get<std::int64_t>());
       }
       for (const Json& token : trial.value("tokens", Json::array())) {
-        const std::int64_t position = token.at("position");
+        const auto position = token.at("position").get<std::int64_t>();
         std::string by = position > 0 ? " " : "";
         by += examples::text_in(token, "by");
         changes += fmt::format("{}@{}={}", changes.empty() ? "" : ";", position,
@@ -347,17 +347,17 @@ OrderedJson examples_for_page(const LoadedModel& model, const Json& measured) {
                         {"after", trial.at("after")},
                         {"instead", trial.at("instead")}});
     }
-    list.push_back({{"id", example.at("id")},
-                    {"title", example.at("title")},
-                    {"text", example.at("text")},
+    list.push_back({{"id", examples::text_in(example, "id")},
+                    {"title", examples::text_in(example, "title")},
+                    {"text", examples::text_in(example, "text")},
                     {"layer", example.at("layer")},
                     {"head", example.at("head")},
                     {"position", find_word(words, examples::text_in(example, "word")).last()},
                     {"evidence",
-                     {{"begin", example.at("weights")[0].at("begin")},
-                      {"end", example.at("weights")[0].at("end")}}},
+                     {{"begin", example.at("weights").at(0).at("begin")},
+                      {"end", example.at("weights").at(0).at("end")}}},
                     {"trials", std::move(trials)},
-                    {"note", example.at("note")}});
+                    {"note", examples::text_in(example, "note")}});
   }
   return list;
 }

@@ -5,6 +5,7 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
+#include "base/temporary_directory.h"
 #include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "microscope/attention/text_words.h"
@@ -237,6 +238,34 @@ TEST(StarterExamples, AClaimThatTheModelDoesNotCarryIsRefused) {
   EXPECT_THROW(measure_examples(starter(), deep), Error);
   expect_error(
       ErrorCode::corrupt_data, [] { measure_examples(starter(), Json::object()); }, "array");
+}
+
+// In another format, starter has its examples in its directory; a file that is not heed's is passed
+// over, whatever it holds.
+TEST(StarterExamples, AreReadBesideAModelAndNothingElseIs) {
+  const heed::testing::TemporaryDirectory directory;
+  const auto shown = [&](const std::string& text) {
+    write_text_file(directory.path() / "examples.json", text);
+    LoadedModel model = load_model("starter");
+    model.embedded_name.clear();
+    model.directory = directory.path();
+    return TestExplorer(std::move(model)).get("/api/model")["examples"];
+  };
+  EXPECT_EQ(shown(committed().dump()), starter_explorer().get("/api/model")["examples"]);
+  const Json general = shown("");
+  EXPECT_EQ(general.at(0).at("id"), "question");
+  for (const std::string member : {"text", "word", "weights", "trials", "note"}) {
+    for (const Json& value : {Json(), Json(7), Json::array(), Json("x"), Json{{"a", 1}}}) {
+      Json changed = committed();
+      for (Json& example : changed) {
+        if (example.contains("layer")) example[member] = value;
+      }
+      EXPECT_FALSE(shown(changed.dump()).empty()) << member << " " << value;
+    }
+  }
+  for (const char* other : {"[3]", "{}", "[]", "[[]]", "null", "[{\"layer\": 0}]", "\xff"}) {
+    EXPECT_EQ(shown(other), general) << other;
+  }
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "engine/embedded_files.h"
 #include "engine/measured_examples.h"
 #include "engine/views/reading_json.h"
@@ -132,16 +134,33 @@ OrderedJson translator_json(const LoadedModel& translator) {
           {"examples", examples_json(translator)}};
 }
 
+namespace {
+
+// A built-in model in another format (make static-page) has them in its directory, beside heed's
+// own record. A file of that name that is not heed's says nothing.
+std::optional<OrderedJson> examples_beside(const LoadedModel& model) {
+  constexpr std::size_t max_bytes = std::size_t{1} << 20;
+  const std::filesystem::path file = model.directory / "examples.json";
+  if (model.reading == nullptr || !std::filesystem::is_regular_file(file)) return {};
+  try {
+    const Json measured = parse_json(read_text_file(file, max_bytes), file.string());
+    if (!measured.is_array() || measured.empty()) return {};
+    return examples_for_page(model, measured);
+  } catch (const Error&) {
+    return {};
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 OrderedJson examples_json(const LoadedModel& model) {
   if (const auto files = find_embedded_model(model.embedded_name)) {
     return examples_for_page(model,
                              parse_json(files->examples, model.embedded_name + "'s examples"));
   }
-  // A built-in model in another format (make static-page) has them beside heed's own record.
-  const std::filesystem::path measured = model.directory / "examples.json";
-  if (model.reading != nullptr && std::filesystem::exists(measured)) {
-    return examples_for_page(model, parse_json(read_text_file(measured), measured.string()));
-  }
+  if (auto measured = examples_beside(model)) return *std::move(measured);
   OrderedJson list = OrderedJson::array();
   if (model.is_translator()) return list;
   for (const Example& example : general) {
