@@ -174,8 +174,12 @@ def evaluate_task(model: Model, file: str, limit: int = 0) -> TaskEvaluation:
     """
     model._refuse_translator("a task's evaluation")
     found = _heed.evaluate_task(model._hooked, str(file), limit)
-    share = lambda value: None if value is None else Share(**value)
-    return TaskEvaluation(**{**found, "accuracy": Share(**found["accuracy"]),
-                             "accuracy_by_length": share(found["accuracy_by_length"]),
-                             "perplexity": share(found["perplexity"]),
-                             "answers": [Answer(**answer) for answer in found["answers"]]})
+
+    def share(name: str) -> Optional[Share]:
+        return None if found[name] is None else Share(**found[name])
+
+    return TaskEvaluation(layout=found["layout"], questions=found["questions"],
+                          shortened=found["shortened"], accuracy=Share(**found["accuracy"]),
+                          accuracy_by_length=share("accuracy_by_length"), chance=found["chance"],
+                          perplexity=share("perplexity"),
+                          answers=[Answer(**answer) for answer in found["answers"]])
