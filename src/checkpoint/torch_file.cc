@@ -22,6 +22,8 @@ static_assert(std::endian::native == std::endian::little, "numbers are read as t
 using enum ErrorCode;
 
 constexpr std::size_t most_values = std::size_t{1} << 22;  // that a pickle makes
+// What a value holds is copied where it is recalled: a small file could ask for much.
+constexpr std::size_t longest_key = 255;
 
 // What instructions of a pickle make. Only what state dictionaries consist of.
 struct PickleValue;
@@ -275,7 +277,11 @@ class PickleReader {
     const auto* const found = std::ranges::find(storage_names, kind.name, &StorageName::name);
     require(found != storage_names.end(), corrupt_data, "{}: has {} for a storage's class", source_,
             in_quotes(kind.name));
-    push(PickleStorage{found->dtype, need<std::string>(items[2], "a key")});
+    const std::string& key = need<std::string>(items[2], "a key");
+    require(key.size() <= longest_key, unsupported,
+            "{}: has a storage's key of {} bytes at byte {}; the most is {}", source_, key.size(),
+            at_, longest_key);
+    push(PickleStorage{found->dtype, key});
   }
 
   void make(const PickleName& function, const std::vector<PicklePointer>& values) {
@@ -289,8 +295,12 @@ class PickleReader {
             "{}: calls {} with {} values at byte {}", source_, in_quotes(function.name),
             values.size(), at_);
     const auto integers = [&](const PicklePointer& value) {
+      const std::vector<PicklePointer>& items = need<PickleTuple>(value, "a tuple").items;
+      require(items.size() <= static_cast<std::size_t>(Shape::max_rank), unsupported,
+              "{}: has a tensor of {} dimensions at byte {}; the most is {}", source_, items.size(),
+              at_, Shape::max_rank);
       std::vector<std::int64_t> read;
-      for (const PicklePointer& item : need<PickleTuple>(value, "a tuple").items) {
+      for (const PicklePointer& item : items) {
         read.push_back(need<std::int64_t>(item, "an integer"));
       }
       return read;

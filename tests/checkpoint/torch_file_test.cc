@@ -16,6 +16,7 @@ namespace heed {
 namespace {
 
 using testing::dictionary_of;
+using testing::pickled_text;
 using testing::expect_error;
 using testing::PickledTensor;
 using testing::torch_bytes;
@@ -63,6 +64,16 @@ TEST(TorchFile, RefusesEverythingElse) {
     std::string part;
   };
   const auto pickled = [](const std::string& pickle) { return torch_bytes(pickle, six_numbers()); };
+  // Extents of nine dimensions in place of two, and a long key: both would be copied at every
+  // recall.
+  std::string wide = dictionary_of({});
+  const std::string extents = "K\x02K\x03\x86";
+  std::string nine = "(";
+  for (int i = 0; i < 9; ++i) nine += "K\x01";
+  wide.replace(wide.find(extents), extents.size(), nine + "t");
+  std::string long_key = dictionary_of({});
+  long_key.replace(long_key.find(pickled_text("0")), pickled_text("0").size(),
+                   pickled_text(std::string(300, 'k')));
   const std::vector<Bad> cases = {
       {"", unsupported, "is no ZIP archive"},
       {"\x80\x02" + std::string(100, '.'), unsupported, "before version 1.6"},
@@ -88,6 +99,8 @@ TEST(TorchFile, RefusesEverythingElse) {
       {pickled("}(K\x01u."), corrupt_data, "sets a key without a value"},
       {pickled("NK\x01K\x02s."), corrupt_data, "changes what is no dictionary"},
       {pickled("\x8a\x09" + std::string(9, '\x01') + "."), unsupported, "a number of 9 bytes"},
+      {pickled(wide), unsupported, "has a tensor of 9 dimensions"},
+      {pickled(long_key), unsupported, "has a storage's key of 300 bytes"},
       {pickled("K\x01Q."), corrupt_data, "something else than a storage's tuple"},
       {pickled(dictionary_of({.row_stride = 1})), unsupported,
        "tensor 'weight' is stored with stride 1 in dimension 0; expected 3"},
