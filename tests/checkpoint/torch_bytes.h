@@ -11,7 +11,9 @@ namespace heed::testing {
 
 inline std::string little_bytes(std::uint64_t value, int size) {
   std::string bytes;
-  for (int i = 0; i < size; ++i) bytes.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
+  for (int i = 0; i < size; ++i) {
+    bytes.push_back(i < 8 ? static_cast<char>(value >> (8 * i) & 0xFF) : '\0');
+  }
   return bytes;
 }
 
