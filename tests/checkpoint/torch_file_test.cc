@@ -16,8 +16,8 @@ namespace heed {
 namespace {
 
 using testing::dictionary_of;
-using testing::pickled_text;
 using testing::expect_error;
+using testing::pickled_text;
 using testing::PickledTensor;
 using testing::torch_bytes;
 using testing::zip_of;
