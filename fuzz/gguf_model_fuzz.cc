@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view probe = "The  cat, e\u0301 \u6CE8\xFF don't 1234 </s>\r\n";
 
-// A header with a tokenizer behind the description of a model.
+// A header with the description of a model and a tokenizer.
 std::string header_with(const heed::Tokenizer& tokenizer) {
   heed::GgufMetadata metadata = heed::testing::small_llama();
   heed::write_gguf_tokenizer(tokenizer, tokenizer.vocabulary_size(), {}, metadata);

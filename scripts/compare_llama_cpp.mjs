@@ -6,8 +6,8 @@
 //
 // HEED is the program, a MODEL what its option -m takes. llama.cpp computes with keys and values in
 // f32 here. Beside Q8_0 it rounds activations to 8 bits, too, which heed does not, and its GELU is
-// the approximation by tanh for every family: texts may part where heed's logits of both tokens lie
-// within 0.2 of each other, and are said to.
+// the tanh approximation for every family. Greedy texts may therefore diverge where heed's logits of the
+// two tokens are within 0.2 of each other; the output says where they do.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

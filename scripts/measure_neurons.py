@@ -11,11 +11,11 @@ random.
 """
 import json
 import random
-import re
 import statistics
 import subprocess
 import sys
-import urllib.request
+
+from explorer import ask, explorer
 
 TEXTS, SEED = 60, 77
 
@@ -25,15 +25,8 @@ def main(heed):
         [heed, "microworld", "-n", str(TEXTS), "--seed", str(SEED), "--json"]))["stories"]
     draw = random.Random(SEED)
     texts = [cut(story["text"], draw) for story in stories]
-    server = subprocess.Popen([heed, "explore", "--port", "0"], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
-    try:
-        address = next(found.group() for line in server.stdout
-                       if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+    with explorer(heed) as address:
         taken = [measure(address, text, draw) for text in texts]
-    finally:
-        server.terminate()
-        server.wait()
     for name, column in zip(("by the logit", "by the log-probability", "at random"), zip(*taken)):
         alone = sum(points >= 0.5 for points in column)
         print(f"{name}: {statistics.median(column):.3f} points (median of {TEXTS}); "
@@ -65,14 +58,6 @@ def measure(address, text, draw):
 
     return (taken_by(by_logit), taken_by(effects["neurons"][0]["neuron"]),
             taken_by(draw.randrange(neurons)))
-
-
-def ask(address, path, body=None):
-    request = urllib.request.Request(
-        address + path, None if body is None else json.dumps(body).encode(),
-        {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as reply:
-        return json.load(reply)
 
 
 if __name__ == "__main__":

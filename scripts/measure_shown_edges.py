@@ -10,14 +10,11 @@ of the same head at the same word changes on average.
 """
 import argparse
 import collections
-import json
 import random
 import re
 import statistics
-import subprocess
-import urllib.error
-import urllib.parse
-import urllib.request
+
+from explorer import ask, explorer
 
 
 def main():
@@ -32,15 +29,8 @@ def main():
     with open(arguments.text, encoding="utf-8") as file:
         sentences = sentences_of(file.read())
     texts = random.Random(arguments.seed).sample(sentences, arguments.sentences)
-    server = subprocess.Popen([arguments.heed, "explore", "-m", arguments.model, "--port", "0"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        address = next(found.group() for line in server.stdout
-                       if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+    with explorer(arguments.heed, "-m", arguments.model) as address:
         edges = [edge for text in texts if (edge := shown_edge(address, text)) is not None]
-    finally:
-        server.terminate()
-        server.wait()
 
     with_others = [edge for edge in edges if edge["others"]["cut"] is not None]
     cut = statistics.median(edge["cut"] for edge in with_others)
@@ -61,17 +51,7 @@ def sentences_of(text):
 
 def shown_edge(address, text):
     trace = ask(address, "/api/traces", {"text": text})
-    last = trace["positions"] - 1 if isinstance(trace.get("positions"), int) else -1
-    reply = ask(address, f"/api/traces/{trace['id']}/head?position={last}&unit=words")
-    return reply["edge"]
-
-
-def ask(address, path, body=None):
-    request = urllib.request.Request(
-        address + path, None if body is None else json.dumps(body).encode(),
-        {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as reply:
-        return json.load(reply)
+    return ask(address, f"/api/traces/{trace['id']}/head?position=-1&unit=words")["edge"]
 
 
 if __name__ == "__main__":

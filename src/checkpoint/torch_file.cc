@@ -21,9 +21,9 @@ static_assert(std::endian::native == std::endian::little, "numbers are read as t
 
 using enum ErrorCode;
 
-constexpr std::size_t most_values = std::size_t{1} << 22;  // that a pickle makes
+constexpr std::size_t max_values = std::size_t{1} << 22;  // that a pickle makes
 // What a value holds is copied where it is recalled: a small file could ask for much.
-constexpr std::size_t longest_key = 255;
+constexpr std::size_t max_key_bytes = 255;
 
 // What instructions of a pickle make. Only what state dictionaries consist of.
 struct PickleValue;
@@ -115,8 +115,8 @@ class PickleReader {
     stack_.push_back(&values_.emplace_back(PickleValue{std::move(held)}));
   }
   void count_value() {
-    require(++made_ <= most_values, unsupported, "{}: makes more than {} values", source_,
-            most_values);
+    require(++made_ <= max_values, unsupported, "{}: makes more than {} values", source_,
+            max_values);
   }
   PicklePointer pop() {
     require(!stack_.empty() && (marks_.empty() || stack_.size() > marks_.back()), corrupt_data,
@@ -278,9 +278,9 @@ class PickleReader {
     require(found != storage_names.end(), corrupt_data, "{}: has {} for a storage's class", source_,
             in_quotes(kind.name));
     const std::string& key = need<std::string>(items[2], "a key");
-    require(key.size() <= longest_key, unsupported,
+    require(key.size() <= max_key_bytes, unsupported,
             "{}: has a storage's key of {} bytes at byte {}; the most is {}", source_, key.size(),
-            at_, longest_key);
+            at_, max_key_bytes);
     push(PickleStorage{found->dtype, key});
   }
 

@@ -21,7 +21,7 @@ constexpr std::string_view file_mark = "PK\x03\x04", directory_mark = "PK\x01\x0
 constexpr std::string_view end_mark = "PK\x05\x06", wide_end_mark = "PK\x06\x06";
 constexpr std::string_view locator_mark = "PK\x06\x07";
 constexpr std::uint64_t in_wide_field = 0xFFFFFFFFU;  // of ZIP64
-constexpr std::uint64_t most_files = 1 << 20;
+constexpr std::uint64_t max_files = 1 << 20;
 
 class ZipReader {
  public:
@@ -86,11 +86,11 @@ class ZipReader {
       count_ = number64(wide + 32);
       at_ = number64(wide + 48);
     }
-    require(count_ <= most_files, unsupported, "{}: holds {} files; expected at most {}", source_,
-            count_, most_files);
+    require(count_ <= max_files, unsupported, "{}: holds {} files; expected at most {}", source_,
+            count_, max_files);
   }
 
-  // A size or place that a field of 64 bits behind the name has, where the record has no room.
+  // A size or offset that the record has no room for: a field of 64 bits after the name has it.
   struct WideFields {
     std::uint64_t at = 0, end = 0;
   };

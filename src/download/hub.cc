@@ -259,7 +259,7 @@ HubName parse_hub_name(std::string_view text) {
   auto name = find_hub_name(text);
   require(name.has_value(), ErrorCode::invalid_argument,
           "{} is not the name of a model on a hub; expected NAME, ORG/NAME or ORG/NAME@REVISION, "
-          "such as gpt2, and :Q4_K_M behind the name for a GGUF file of these weights",
+          "such as gpt2, and :Q4_K_M after the name for a GGUF file of these weights",
           shown_json(std::string(text)));
   return *std::move(name);
 }

@@ -1,4 +1,4 @@
-// What is behind heed::Model, shared by the files of the facade.
+// What heed::Model holds, shared by the files of the facade.
 #pragma once
 
 #include "engine/loaded_model.h"

@@ -43,18 +43,16 @@ LoadedModel built_in_model(const std::string& name, const EmbeddedModel& files) 
 }
 
 void load_tokenizers(LoadedModel& model, TokenizerNeed need) {
-  if (!model.is_translator()) {
-    model.tokenizer = need == TokenizerNeed::optional ? find_tokenizer(model.directory)
-                                                      : require_tokenizer(model.directory);
+  if (model.is_translator() && !is_gguf_path(model.directory)) {
+    if (need == TokenizerNeed::optional && !holds_tokenizer(model.directory)) return;
+    TranslationTokenizers both = load_translation_tokenizers(model.directory);
+    model.source_tokenizer = std::move(both.source);
+    model.tokenizer = std::move(both.target);
     return;
   }
-  const bool has_tokenizer = is_gguf_path(model.directory)
-                                 ? find_tokenizer(model.directory) != nullptr
-                                 : holds_tokenizer(model.directory);
-  if (need == TokenizerNeed::optional && !has_tokenizer) return;
-  TranslationTokenizers both = require_translation_tokenizers(model.directory);
-  model.source_tokenizer = std::move(both.source);
-  model.tokenizer = std::move(both.target);
+  model.tokenizer = need == TokenizerNeed::optional ? find_tokenizer(model.directory)
+                                                    : require_tokenizer(model.directory);
+  if (model.is_translator()) model.source_tokenizer = model.tokenizer;
 }
 
 LoadedModel read_model(const std::string& name_or_path, StacksWanted stacks, TokenizerNeed need) {

@@ -5,12 +5,6 @@
 namespace heed {
 namespace {
 
-void drop_unused(AttentionSpecification& attention) {
-  if (attention.positions != PositionKind::rotary) attention.rotary = {};
-  if (attention.positions != PositionKind::relative) attention.relative = {};
-  if (attention.positions != PositionKind::sinusoidal) attention.sinusoids = {};
-}
-
 void round_digits(float& value) { value = static_cast<float>(short_decimal(value)); }
 
 // Without values of fields that do not apply.
@@ -33,6 +27,12 @@ Architecture canonical(Architecture architecture) {
 }
 
 }  // namespace
+
+void drop_unused(AttentionSpecification& attention) {
+  if (attention.positions != PositionKind::rotary) attention.rotary = {};
+  if (attention.positions != PositionKind::relative) attention.relative = {};
+  if (attention.positions != PositionKind::sinusoidal) attention.sinusoids = {};
+}
 
 void set_encoder(StackSpecification& stack) {
   stack.role = StackRole::encoder;
@@ -86,6 +86,22 @@ void append_apart(std::vector<StoredTensor>& stored, const Parameter& parameter,
          .first_row = first});
     first += rows;
   }
+}
+
+std::vector<StoredTensor> tensors_with_projections_apart(
+    const StackSpecification& stack, std::string (*stem)(const ParameterId& id)) {
+  std::vector<StoredTensor> stored;
+  for (const Parameter& parameter : parameters_of(stack)) {
+    const std::string name = stem(parameter.id);
+    if (parameter.id.role == Role::query_key_value) {
+      append_apart(stored, parameter, stack.block.attention, name, {"q_proj", "k_proj", "v_proj"});
+      continue;
+    }
+    stored.push_back({.name = fmt::format("{}.{}", name, part_name(parameter.id.part)),
+                      .parameter = parameter.id,
+                      .shape = parameter.shape});
+  }
+  return stored;
 }
 
 }  // namespace heed

@@ -1,4 +1,5 @@
-// What the formats of encoders and encoder-decoders share.
+// What formats share whose files keep query, key and value apart: encoders, encoder-decoders, and
+// decoders with learned positions.
 #pragma once
 
 #include <array>
@@ -19,8 +20,8 @@ AttentionSpecification cross_attention_like(const AttentionSpecification& attent
 // H heads that divide the channels evenly. `heads_key` names the field in errors.
 void set_heads(const ConfigFields& fields, const char* heads_key, StackSpecification& stack);
 
-// Whether `read` of what `write` says of a model is the model, but for what does not apply to it
-// and digits of initial deviations and rates that a config rounds.
+// Whether write() then read() round-trips, except for fields that do not apply to the model and for
+// digits of initial deviations and rates that a config rounds.
 bool reads_as_written(Architecture (*read)(const ConfigFields& fields),
                       OrderedJson (*write)(const Architecture& architecture),
                       const Architecture& architecture);
@@ -32,5 +33,13 @@ const char* part_name(Part part);  // "weight", "bias"
 void append_apart(std::vector<StoredTensor>& stored, const Parameter& parameter,
                   const AttentionSpecification& attention, const std::string& stem,
                   const std::array<const char*, 3>& names);
+
+// The tensors "STEM.weight" and "STEM.bias" of a decoder's parameters, by the stem of each; query,
+// key and value stand apart below theirs, as q_proj, k_proj and v_proj.
+std::vector<StoredTensor> tensors_with_projections_apart(
+    const StackSpecification& stack, std::string (*stem)(const ParameterId& id));
+
+// Without the fields of positions of other kinds than the attention's.
+void drop_unused(AttentionSpecification& attention);
 
 }  // namespace heed

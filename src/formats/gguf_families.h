@@ -13,7 +13,7 @@ namespace heed {
 
 enum class GgufKind : std::uint8_t { integer, number, boolean };
 
-// A key, behind "ARCHITECTURE.", and the field of config.json that says the same.
+// A key, after "ARCHITECTURE.", and the field of config.json that says the same.
 struct GgufField {
   std::string_view key;
   const char* config;

@@ -12,27 +12,9 @@ namespace {
 
 constexpr std::string_view ending = ".gguf";
 
-}  // namespace
+using RequireKind = void(const Format& format, const std::string& source);
 
-bool is_gguf_path(const std::filesystem::path& path) { return path.extension() == ending; }
-
-std::string gguf_model_name(const std::filesystem::path& path) {
-  std::string name = path.stem().string();
-  constexpr std::string_view part = "-00001-of-00001";
-  const std::size_t begin = name.size() - std::min(name.size(), part.size());
-  const auto is_like = [&](std::size_t i) {
-    const char c = name[begin + i];
-    return part[i] >= '0' && part[i] <= '9' ? c >= '0' && c <= '9' : c == part[i];
-  };
-  bool is_part = begin > 0;
-  for (std::size_t i = 0; is_part && i < part.size(); ++i) is_part = is_like(i);
-  if (is_part) name.resize(begin);
-  return name;
-}
-
-GgufModel open_gguf_model(const std::filesystem::path& path,
-                          void (*require_kind)(const Format& format, const std::string& source)) {
-  std::vector<GgufFile> parts = open_gguf_parts(path);
+GgufModel described(std::vector<GgufFile> parts, RequireKind* require_kind) {
   // The metadata is read before the parts move, the tensors after that: the maps stay in place.
   const GgufFile& first = parts.front();
   const std::string source = first.source();
@@ -62,18 +44,40 @@ GgufModel open_gguf_model(const std::filesystem::path& path,
           .tensors = TensorSource(std::move(parts))};
 }
 
+}  // namespace
+
+bool is_gguf_path(const std::filesystem::path& path) { return path.extension() == ending; }
+
+std::string gguf_model_name(const std::filesystem::path& path) {
+  std::string name = path.stem().string();
+  constexpr std::string_view part = "-00001-of-00001";
+  const std::size_t begin = name.size() - std::min(name.size(), part.size());
+  const auto is_like = [&](std::size_t i) {
+    const char c = name[begin + i];
+    return part[i] >= '0' && part[i] <= '9' ? c >= '0' && c <= '9' : c == part[i];
+  };
+  bool is_part = begin > 0;
+  for (std::size_t i = 0; is_part && i < part.size(); ++i) is_part = is_like(i);
+  if (is_part) name.resize(begin);
+  return name;
+}
+
+GgufModel open_gguf_model(const std::filesystem::path& path,
+                          void (*require_kind)(const Format& format, const std::string& source)) {
+  return described(open_gguf_parts(path), require_kind);
+}
+
 SourceFiles read_gguf_source_files(const std::filesystem::path& path) {
   SourceFiles files;
-  const GgufModel model = open_gguf_model(path);
-  files.config = OrderedJson(model.config);
-  const GgufFile first = std::move(open_gguf_parts(path).front());
-  if (const auto tokenizer = read_gguf_tokenizer(first)) {
+  std::vector<GgufFile> parts = open_gguf_parts(path);
+  if (const auto tokenizer = read_gguf_tokenizer(parts.front())) {
     for (TokenizerFile& file : tokenizer->files()) {
       files.companions.push_back({std::move(file.name), std::move(file.content)});
     }
   }
-  const Json config = gguf_tokenizer_config(first);
+  const Json config = gguf_tokenizer_config(parts.front());
   if (!config.empty()) files.companions.push_back({tokenizer_config_name, config.dump(2) + "\n"});
+  files.config = OrderedJson(described(std::move(parts), nullptr).config);
   return files;
 }
 

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "checkpoint/block_packing.h"
 #include "checkpoint/gguf_writer.h"
+#include "formats/encoder_fields.h"
 #include "formats/gguf_config.h"
 #include "formats/gguf_families.h"
 #include "formats/gguf_tokenizer.h"
@@ -140,12 +141,8 @@ Architecture kept(Architecture architecture) {
          {&stack.block.attention,
           stack.block.cross_attention ? &*stack.block.cross_attention : nullptr}) {
       if (attention == nullptr) continue;
-      if (attention->positions != PositionKind::rotary) attention->rotary = {};
-      if (attention->positions != PositionKind::relative) attention->relative = {};
+      drop_unused(*attention);
       attention->rotary.base = static_cast<float>(attention->rotary.base);
-      if (attention->mask.windows.empty())
-        attention->mask.kind =
-            attention->mask.kind == MaskKind::banded ? MaskKind::causal : attention->mask.kind;
     }
   }
   architecture.padding = architecture.decoder_start = -1;
@@ -225,7 +222,7 @@ bool GgufTypes::takes_more_bits(std::int64_t layer) const {
 BlockType GgufTypes::wanted(const std::string& name, std::int64_t row) {
   const bool is_medium = weights_ == GgufWeights::q4_k_m;
   const bool unembeds =
-      name == "output.weight" || (!has_unembedding_ && name == "token_embd.weight");
+      name == "output.weight" || (unembedding_ == Unembedding::tied && name == "token_embd.weight");
   switch (weights_) {
     case GgufWeights::f32: return BlockType::f32;
     case GgufWeights::f16: return BlockType::f16;
@@ -289,7 +286,9 @@ void save_gguf(const Transformer& model, const std::filesystem::path& file,
   const std::int64_t layers = architecture.is_encoder_decoder()
                                   ? architecture.encoder().layers + decoder.layers
                                   : decoder.layers;
-  GgufTypes types(weights, layers, !decoder.tied_unembedding);
+  GgufTypes types(
+      weights, layers,
+      decoder.tied_unembedding ? GgufTypes::Unembedding::tied : GgufTypes::Unembedding::own);
   for (OutgoingTensor& tensor : stored.outgoing(model.parameters(), room)) {
     const BlockType block = types.of(tensor.name, tensor.shape);
     tensors.push_back(packed(std::move(tensor), block));

@@ -26,8 +26,10 @@ std::string_view gguf_weights_name(GgufWeights weights);
 // matrices, more bits, and falls back to other types where rows are no whole blocks.
 class GgufTypes {
  public:
-  GgufTypes(GgufWeights weights, std::int64_t layers, bool has_unembedding)
-      : weights_(weights), layers_(layers), has_unembedding_(has_unembedding) {}
+  enum class Unembedding : std::uint8_t { own, tied };
+
+  GgufTypes(GgufWeights weights, std::int64_t layers, Unembedding unembedding)
+      : weights_(weights), layers_(layers), unembedding_(unembedding) {}
 
   BlockType of(const std::string& name, const Shape& shape);
 
@@ -37,7 +39,7 @@ class GgufTypes {
 
   GgufWeights weights_;
   std::int64_t layers_;
-  bool has_unembedding_;
+  Unembedding unembedding_;
   std::int64_t values_ = 0;  // of layers that were seen
 };
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view prefix = "tokenizer.ggml.";
 constexpr const char* whole_key = "tokenizer.huggingface.json";
-constexpr std::int64_t most_tokens = largest_extent;
+constexpr std::int64_t max_tokens = largest_extent;
 
 class TokenizerReader {
  public:
@@ -60,9 +60,8 @@ class TokenizerReader {
   void read_tokens() {
     const std::string name = key("tokens");
     const auto texts = fields_.need(name, fields_.find_texts(name));
-    require(!texts.empty() && std::ssize(texts) <= most_tokens, ErrorCode::corrupt_data,
-            "{}: '{}' holds {} tokens; expected 1 to {}", source(), name, texts.size(),
-            most_tokens);
+    require(!texts.empty() && std::ssize(texts) <= max_tokens, ErrorCode::corrupt_data,
+            "{}: '{}' holds {} tokens; expected 1 to {}", source(), name, texts.size(), max_tokens);
     types_.assign(texts.size(), GgufTokenType::normal);
     const std::string types_key = key("token_type");
     if (const auto types = fields_.find_integers(types_key)) {
@@ -237,7 +236,7 @@ class TokenizerReader {
   std::unique_ptr<Tokenizer> unigrams() {
     UnigramDefinition definition;
     definition.scores = scores();
-    // Tokens behind the last that has a score are added ones.
+    // Tokens after the last one with a score are added tokens.
     std::size_t count = tokens_.size();
     while (count > 0 && types_[count - 1] != GgufTokenType::normal) --count;
     definition.scores.resize(count);

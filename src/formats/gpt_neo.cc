@@ -141,21 +141,13 @@ const char* name_of(Role role) {
   fail(ErrorCode::internal, "GPT-Neo has no tensor for {}", role_name(role));
 }
 
+std::string stem_of(const ParameterId& id) {
+  return id.layer < 0 ? name_of(id.role)
+                      : fmt::format("transformer.h.{}.{}", id.layer, name_of(id.role));
+}
+
 std::vector<StoredTensor> tensors(const StackSpecification& stack) {
-  std::vector<StoredTensor> stored;
-  for (const Parameter& parameter : parameters_of(stack)) {
-    const auto& [role, part, layer, site] = parameter.id;
-    const std::string stem =
-        layer < 0 ? name_of(role) : fmt::format("transformer.h.{}.{}", layer, name_of(role));
-    if (role == Role::query_key_value) {
-      append_apart(stored, parameter, stack.block.attention, stem, {"q_proj", "k_proj", "v_proj"});
-      continue;
-    }
-    stored.push_back({.name = fmt::format("{}.{}", stem, part_name(part)),
-                      .parameter = parameter.id,
-                      .shape = parameter.shape});
-  }
-  return stored;
+  return tensors_with_projections_apart(stack, &stem_of);
 }
 
 // The causal mask, which older files contain.

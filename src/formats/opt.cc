@@ -91,27 +91,16 @@ const char* name_of(Role role) {
   fail(ErrorCode::internal, "OPT has no tensor for {}", role_name(role));
 }
 
+std::string stem_of(const ParameterId& id) {
+  if (id.role == Role::unembedding) return "lm_head";
+  return id.layer < 0 ? fmt::format("model.decoder.{}", name_of(id.role))
+                      : fmt::format("model.decoder.layers.{}.{}", id.layer, name_of(id.role));
+}
+
 std::vector<StoredTensor> tensors(const StackSpecification& stack) {
-  std::vector<StoredTensor> stored;
-  for (const Parameter& parameter : parameters_of(stack)) {
-    const auto& [role, part, layer, site] = parameter.id;
-    if (role == Role::unembedding) {
-      stored.push_back(
-          {.name = "lm_head.weight", .parameter = parameter.id, .shape = parameter.shape});
-      continue;
-    }
-    const std::string stem = layer < 0
-                                 ? fmt::format("model.decoder.{}", name_of(role))
-                                 : fmt::format("model.decoder.layers.{}.{}", layer, name_of(role));
-    if (role == Role::query_key_value) {
-      append_apart(stored, parameter, stack.block.attention, stem, {"q_proj", "k_proj", "v_proj"});
-      continue;
-    }
-    StoredTensor tensor{.name = fmt::format("{}.{}", stem, part_name(part)),
-                        .parameter = parameter.id,
-                        .shape = parameter.shape};
-    if (role == Role::position_embedding) tensor.unused_rows = unused_positions;
-    stored.push_back(tensor);
+  std::vector<StoredTensor> stored = tensors_with_projections_apart(stack, &stem_of);
+  for (StoredTensor& tensor : stored) {
+    if (tensor.parameter.role == Role::position_embedding) tensor.unused_rows = unused_positions;
   }
   return stored;
 }

@@ -90,8 +90,6 @@ Stack bind_stack(const Architecture& architecture, std::size_t index, const auto
   return bound;
 }
 
-Architecture of_one(const StackSpecification& stack) { return {.stacks = {stack}}; }
-
 // Every matrix lies where it is read.
 void touch_matrices(Arena<float>& arena, const ArenaLayout& layout) {
   for (const ArenaLayout::Entry& entry : layout.entries()) {

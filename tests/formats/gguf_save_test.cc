@@ -131,7 +131,7 @@ TEST(GgufSave, RoundsMatricesAlone) {
 // Of llama.cpp's rule for Q4_K_M, in a model of 16 layers.
 TEST(GgufTypes, AreThoseOfLlamaCpp) {
   const Shape wide{512, 512};
-  GgufTypes types(GgufWeights::q4_k_m, 16, true);
+  GgufTypes types(GgufWeights::q4_k_m, 16, GgufTypes::Unembedding::own);
   const std::vector<std::int64_t> finer = {0, 1, 4, 7, 10, 13, 14, 15};
   for (std::int64_t layer = 0; layer < 16; ++layer) {
     const std::string blk = "blk." + std::to_string(layer) + ".";
@@ -151,8 +151,12 @@ TEST(GgufTypes, AreThoseOfLlamaCpp) {
   EXPECT_EQ(types.of("output.weight", {100, 320}), BlockType::q8_0);
   EXPECT_EQ(types.of("blk.0.attn_qkv.weight", {100, 320}), BlockType::q5_1);
   EXPECT_EQ(types.of("blk.0.ffn_up.weight", {100, 24}), BlockType::f16);
-  EXPECT_EQ(GgufTypes(GgufWeights::q4_0, 16, false).of("token_embd.weight", wide), BlockType::q6_k);
-  EXPECT_EQ(GgufTypes(GgufWeights::q8_0, 16, false).of("token_embd.weight", wide), BlockType::q8_0);
+  EXPECT_EQ(
+      GgufTypes(GgufWeights::q4_0, 16, GgufTypes::Unembedding::tied).of("token_embd.weight", wide),
+      BlockType::q6_k);
+  EXPECT_EQ(
+      GgufTypes(GgufWeights::q8_0, 16, GgufTypes::Unembedding::tied).of("token_embd.weight", wide),
+      BlockType::q8_0);
 }
 
 std::unique_ptr<Tokenizer> written_and_read(const Tokenizer& tokenizer, std::string& kind) {

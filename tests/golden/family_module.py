@@ -388,41 +388,34 @@ class SeparateAttention(nn.Module):
         return self.out_proj(mixed.flatten(2))
 
 
-class GptNeoFeedForward(nn.Module):
+class GptNeoFeedForward(Gpt2FeedForward):
     def __init__(self, config):
-        super().__init__()
+        nn.Module.__init__(self)
         channels = config["hidden_size"]
         neurons = config.get("intermediate_size") or 4 * channels
         self.c_fc, self.c_proj = nn.Linear(channels, neurons), nn.Linear(neurons, channels)
         self.activation = ACTIVATIONS[config["activation_function"]]
 
-    def forward(self, x, points, name):
-        pre = points.see(name + ".hook_pre", self.c_fc(x))
-        return self.c_proj(points.see(name + ".hook_post", self.activation(pre)))
 
-
-class GptNeoBlock(nn.Module):
+class GptNeoAttention(nn.Module):
     def __init__(self, config, layer):
         super().__init__()
         kinds = [kind for part, times in config["attention_types"] for kind in part * times]
         window = config["window_size"] if kinds[layer] == "local" else None
-        channels, epsilon = config["hidden_size"], config["layer_norm_epsilon"]
-        self.ln_1 = LayerNorm(channels, epsilon)
-        self.attn = nn.Module()
-        self.attn.attention = SeparateAttention(channels, config["num_heads"], layer, False, True,
-                                                window, scale=1.0)
-        self.ln_2 = LayerNorm(channels, epsilon)
-        self.mlp = GptNeoFeedForward(config)
+        self.attention = SeparateAttention(config["hidden_size"], config["num_heads"], layer, False,
+                                           True, window, scale=1.0)
 
     def forward(self, x, memory, points, name):
-        x = points.see(name + ".hook_resid_pre", x)
-        read = self.ln_1(x, points, name + ".ln1")
-        attended = self.attn.attention(read, memory, points, name + ".attn")
-        x = x + points.see(name + ".hook_attn_out", attended)
-        x = points.see(name + ".hook_resid_mid", x)
-        read = self.ln_2(x, points, name + ".ln2")
-        x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
-        return points.see(name + ".hook_resid_post", x)
+        return self.attention(x, memory, points, name)
+
+
+class GptNeoBlock(Gpt2Block):
+    def __init__(self, config, layer):
+        nn.Module.__init__(self)
+        self.ln_1 = LayerNorm(config["hidden_size"], config["layer_norm_epsilon"])
+        self.attn = GptNeoAttention(config, layer)
+        self.ln_2 = LayerNorm(config["hidden_size"], config["layer_norm_epsilon"])
+        self.mlp = GptNeoFeedForward(config)
 
 
 class OptBlock(nn.Module):

@@ -139,8 +139,8 @@ TEST(BlockWeights, AreThoseOfTheLayoutToTheBit) {
 }
 
 // Groups are summed exactly in integers. In f32 each of at most inputs / 16 of them rounds four
-// times: products, without fused multiply-adds, and sums, of scales and of minima. Products in f32
-// round each input's term twice, those in bf16 each weight by 2^-8.
+// times: the product and the sum with its scale, and those with its minimum, where multiply-adds
+// are not fused. Products in f32 round each input's term twice, those in bf16 each weight by 2^-8.
 TEST(BlockWeights, ProductsAreThoseOfTheUnpackedWeights) {
   constexpr std::int64_t rows = 71, outputs = 40;
   const Tensor<float> x = integer_rows(rows, block_inputs);

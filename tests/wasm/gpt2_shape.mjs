@@ -25,7 +25,7 @@ function tensors({ layers, channels: c, positions, vocabulary }) {
   ];
 }
 
-/** Uniform numbers of this deviation; the same for every run. */
+/** Uniform random numbers with this standard deviation, the same in every run. */
 function randomNumbers() {
   let state = 1;
   const width = deviation * Math.sqrt(12);

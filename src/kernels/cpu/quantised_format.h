@@ -30,8 +30,8 @@ struct F16ScalesAndMinima : ScaleLayout<1, 1, 4 * panel_width> {
   static constexpr std::int64_t minima = 2 * panel_width;  // where they begin
 };
 
-// Eight groups: factors in f16, of scales and of minima, and for every group integers that they
-// multiply.
+// Super-blocks of eight groups: f16 factors for the scales and the minima, and the integer scale
+// and minimum of each group, which the factors multiply.
 template <int halves_, std::int64_t factors_>
 struct FactoredScales : ScaleLayout<8, halves_, 2 * factors_ * panel_width + 8 * 2 * panel_width> {
   static constexpr std::int64_t factors = factors_;
