@@ -15,7 +15,7 @@ namespace {
 
 using heed::OrderedJson;
 
-constexpr std::size_t most_output = 1 << 16;
+constexpr std::size_t max_output = 1 << 16;
 
 OrderedJson usual_messages() {
   return OrderedJson::array(
@@ -55,12 +55,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     heed::chat::RenderLimits limits;
     limits.steps = 20'000;
     limits.text_bytes = 1 << 20;
-    limits.output_bytes = most_output;
+    limits.output_bytes = max_output;
     given.variables = {{"enable_thinking", false}, {"documents", OrderedJson::array()}};
     for (const auto end : {heed::chat::ChatEnd::reply_begun, heed::chat::ChatEnd::turn_open}) {
       given.end = end;
       const std::string text = chat_template.render(given, limits);
-      if (text.size() > most_output) std::abort();
+      if (text.size() > max_output) std::abort();
       check_parts(chat_template.render_parts(given, limits), text);
     }
   } catch (const heed::Error& error) {

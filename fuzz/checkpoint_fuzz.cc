@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   parse(bytes);
 
-  // The same bytes as a header whose stated length is right, with 64 bytes of data behind it, so
+  // The same bytes as a header whose stated length is right, with 64 bytes of data after it, so
   // that the search gets past the first check.
   const std::uint64_t length = size;
   std::string framed(sizeof(length), '\0');

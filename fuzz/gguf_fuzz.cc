@@ -62,7 +62,7 @@ void parse(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   parse(std::as_bytes(std::span(data, size)));
 
-  // The same bytes behind a right beginning, so that the search gets past the first checks: the
+  // The same bytes after a right beginning, so that the search gets past the first checks: the
   // first byte says how many tensors and entries follow.
   if (size == 0) return 0;
   std::string framed = "GGUF";

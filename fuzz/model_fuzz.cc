@@ -15,7 +15,7 @@
 #include "base/temporary_directory.h"
 #include "formats/format.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 
 namespace {
 
@@ -112,7 +112,7 @@ class Header {
   std::size_t bytes_ = 0;
 };
 
-constexpr std::size_t largest_computed = 1 << 16;  // bytes of a file
+constexpr std::size_t max_computed = 1 << 16;  // bytes of a file
 
 // As a model of `format`, or of one stack.
 void load(const std::string& config, std::span<const std::byte> weights,
@@ -123,7 +123,7 @@ void load(const std::string& config, std::span<const std::byte> weights,
       heed::load_transformer(heed::StacksWanted::two, files);
     } else {
       const heed::Transformer transformer = heed::load_transformer(heed::StacksWanted::one, files);
-      if (weights.size() < largest_computed && transformer.specification().is_causal()) {
+      if (weights.size() < max_computed && transformer.specification().is_causal()) {
         const std::int32_t tokens[] = {0};
         heed::testing::full_logits(transformer, tokens);
       }
@@ -147,7 +147,7 @@ const std::vector<Files>& saved_models() {
     for (int format = 0; format < 4; ++format) {
       const heed::testing::TemporaryDirectory directory;
       const heed::Transformer transformer =
-          heed::testing::random_gpt(heed::make_gpt_config(1, 1, 3, 2, 3));
+          heed::testing::random_transformer(heed::make_gpt_config(1, 1, 3, 2, 3));
       heed::save_transformer(transformer, directory.path(), {},
                              static_cast<heed::kernels::WeightFormat>(format));
       saved.push_back({heed::read_text_file(directory / heed::config_file_name),

@@ -94,7 +94,7 @@ struct Edit {
   //              and L2.mlp are its halves
   // blocks.2.hook_resid_mid, blocks.*.hook_mlp_out, resid_mid2    any points, as in a TraceRequest
   // encoder.L0H3, decoder.L1N17, cross.L1H2, decoder.1.hook_resid_mid    the same in a translator
-  // Behind each, @5, @3-7 or @4- chooses positions; of scores and pattern, queries.
+  // After each, @5, @3-7 or @4- chooses positions; of scores and pattern, queries.
   // Patterns are frozen, edges cut and masks set in the heads that it names: L2H3, L2 (all of a
   // block), encoder, decoder or cross (all of an attention; self where there is one).
   std::string where;

@@ -43,7 +43,7 @@ Array run(const Model& translator, const SourceAndTarget& pair, const RunOptions
 // (B, T, V) of several pairs, of any lengths, as run() of texts says.
 Array run(const Model& translator, std::span<const SourceAndTarget> pairs,
           const RunOptions& options = {});
-// (1, T): of the tokens of the target behind the first, and of the end. In nats.
+// (1, T): of the tokens of the target after the first, and of the end. In nats.
 Array next_token_losses(const Model& translator, const SourceAndTarget& pair,
                         const RunOptions& options = {});
 Array next_token_losses(const Model& translator, std::span<const SourceAndTarget> pairs,

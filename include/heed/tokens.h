@@ -12,7 +12,7 @@
 
 namespace heed {
 
-// The tokens of a prompt: those of the text, behind what the tokenizer begins texts with (LLaMA's
+// The tokens of a prompt: those of the text, after what the tokenizer begins texts with (LLaMA's
 // <s>); of an encoder, between the tokens around it. Throws Error{not_found} without a tokenizer
 // and Error{invalid_argument} for an empty text.
 std::vector<std::int32_t> prompt_tokens(const Model& model, std::string_view text);

@@ -8,7 +8,7 @@ call in the pass. One form for models of one stack and translators.
 
 ``where`` is a head ("L2H3"), a neuron ("L2N17"), a block ("L2"), its half ("L2.attn") or any point,
 in a translator after its stack or attention ("cross.L1H2", "encoder.L0", "decoder.L1.mlp"); ``@5``,
-``@3-7`` or ``@4-`` behind it choose positions. Texts of a translator are sources, which it
+``@3-7`` or ``@4-`` after it choose positions. Texts of a translator are sources, which it
 translates itself, or pairs (source, target).
 """
 

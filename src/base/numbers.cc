@@ -77,8 +77,8 @@ std::string problem_of(const std::string& text, Quantity quantity, double& value
 }
 
 constexpr std::int64_t max_list = 1 << 20;
-constexpr std::int64_t largest_index = std::int64_t{1}
-                                       << 40;  // in magnitude, so that nothing overflows
+constexpr std::int64_t max_index = std::int64_t{1}
+                                   << 40;  // in magnitude, so that nothing overflows
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -146,7 +146,7 @@ std::vector<std::int64_t> parse_indices(const std::string& text) {
       rest.remove_prefix(1);
       is_good = take_number(rest, last) && first <= last;
     }
-    is_good = is_good && rest.empty() && first >= -largest_index && last <= largest_index;
+    is_good = is_good && rest.empty() && first >= -max_index && last <= max_index;
     require(is_good, ErrorCode::invalid_argument, "'{}' is not a number or a range such as 0-3",
             part.substr(0, 40));
     require(std::ssize(indices) + last - first < max_list, ErrorCode::invalid_argument,

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t largest_tokenizer_config = std::size_t{64} << 20;  // bytes
+constexpr std::size_t max_tokenizer_config = std::size_t{64} << 20;  // bytes
 
 }  // namespace
 
@@ -38,7 +38,7 @@ TokenizerConfig TokenizerConfig::of(Json document) {
 Json TokenizerConfig::read(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return nullptr;
-  std::string text = read_text_file(path, largest_tokenizer_config);
+  std::string text = read_text_file(path, max_tokenizer_config);
   Json document = parse_json(text, path.string());
   require(document.is_object(), ErrorCode::corrupt_data, "{}: not a JSON object", path.string());
   texts_.emplace_back(path.filename().string(), std::move(text));

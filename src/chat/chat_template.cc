@@ -129,7 +129,7 @@ std::optional<FoundChatTemplate> find_chat_template(const std::filesystem::path&
   FoundChatTemplate found;
   found.special_tokens = config.special_tokens();
   found.name = jinja_path.filename().string();
-  found.source = read_text_file(jinja_path, largest_template);
+  found.source = read_text_file(jinja_path, max_template);
   return found;
 }
 

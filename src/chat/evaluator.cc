@@ -169,7 +169,7 @@ Value Evaluator::filtered(const std::vector<AppliedFilter>& filters, Value value
 Evaluator::Flow Evaluator::run(const FilterStatement& statement, Scope& scope) {
   Flow flow = Flow::normal;
   Text text = captured([&] { flow = execute(statement.body, *new_scope(&scope)); });
-  if (flow != Flow::normal) return flow;  // `break` leaves what was printed behind
+  if (flow != Flow::normal) return flow;  // `break` keeps what was printed
   const Value result = filtered(statement.filters, runtime_.text(std::move(text)), scope);
   if (result.text() == nullptr) {
     runtime_.fail("a filter block gives a string, not a value of type {}", type_name(result));

@@ -269,9 +269,8 @@ class Parser {
 }  // namespace
 
 Block parse_template(std::string_view source, std::string_view name) {
-  require(source.size() <= largest_template, ErrorCode::invalid_argument,
-          "{}: a chat template may have up to {} bytes, not {}", name, largest_template,
-          source.size());
+  require(source.size() <= max_template, ErrorCode::invalid_argument,
+          "{}: a chat template may have up to {} bytes, not {}", name, max_template, source.size());
   return Parser(TokenStream(tokenize(source, name), name)).run();
 }
 

@@ -35,10 +35,10 @@ struct RenderLimits {
 constexpr std::size_t bytes_of_a_step = 256;
 
 // Limits of a template itself.
-constexpr std::size_t largest_template = 1 << 20;  // bytes
-constexpr int deepest_syntax = 100;                // nested expressions or statements
-constexpr std::size_t max_date_format = 1024;      // bytes, of strftime_now()
-constexpr int deepest_value = 100;                 // lists in lists
+constexpr std::size_t max_template = 1 << 20;  // bytes
+constexpr int deepest_syntax = 100;            // nested expressions or statements
+constexpr std::size_t max_date_format = 1024;  // bytes, of strftime_now()
+constexpr int deepest_value = 100;             // lists in lists
 // Operators, attributes and calls in one tag; they nest to the left.
 constexpr int max_links = 1000;
 

@@ -168,7 +168,7 @@ InspectedFile inspect_gguf(const fs::path& path, const InspectOptions& options) 
     for (const GgufTensor& tensor : part.tensors()) tensors.push_back(readable(tensor));
   }
   for (const GgufEntry& entry : parts.front().metadata()) {
-    file.metadata.emplace_back(entry.key, entry.value.shown(options.most_elements));
+    file.metadata.emplace_back(entry.key, entry.value.shown(options.max_elements));
   }
   add_tensors(file, std::move(tensors), options);
   return file;

@@ -46,7 +46,7 @@ struct InspectedFile {
 struct InspectOptions {
   enum class Statistics : std::uint8_t { none, all };
   Statistics statistics = Statistics::none;
-  std::size_t most_elements = 8;  // of an array of the metadata that are shown
+  std::size_t max_elements = 8;  // of an array of the metadata that are shown
   ProgressCallback progress = nullptr;
   StopFlag stop = nullptr;
 };

@@ -21,10 +21,10 @@ using enum ErrorCode;
 namespace fs = std::filesystem;
 
 constexpr std::string_view magic = "GGUF";
-constexpr std::size_t default_alignment = 32;      // bytes
-constexpr std::uint64_t longest_key = 65535;       // bytes
-constexpr std::uint64_t longest_tensor_name = 63;  // bytes
-constexpr std::uint32_t most_dimensions = 4;
+constexpr std::size_t default_alignment = 32;  // bytes
+constexpr std::uint64_t max_key = 65535;       // bytes
+constexpr std::uint64_t max_tensor_name = 63;  // bytes
+constexpr std::uint32_t max_dimensions = 4;
 constexpr std::string_view alignment_key = "general.alignment";
 
 struct TypeFacts {
@@ -54,7 +54,7 @@ Number number_in(std::span<const std::byte> bytes, std::uint64_t index) {
   return value;
 }
 
-// The string whose length stands at `at`, which moves behind it.
+// The string whose length stands at `at`, which moves after it.
 std::string_view next_text(std::span<const std::byte> bytes, std::size_t& at) {
   const auto length = number_in<std::uint64_t>(bytes.subspan(at), 0);
   const char* const begin = reinterpret_cast<const char*>(bytes.data()) + at + sizeof(length);
@@ -156,9 +156,9 @@ class GgufReader {
             "{}: has version {} of GGUF; versions 2 and 3 are read", source(), file_.version_);
   }
 
-  std::uint64_t read_count(std::string_view what, std::uint64_t least_bytes) {
+  std::uint64_t read_count(std::string_view what, std::uint64_t min_bytes) {
     const auto count = take_number<std::uint64_t>(what);
-    require(count <= left() / least_bytes, corrupt_data,
+    require(count <= left() / min_bytes, corrupt_data,
             "{}: says it holds {} {}, but only {} bytes follow", source(), count, what, left());
     return count;
   }
@@ -217,7 +217,7 @@ class GgufReader {
 
   void read_metadata(std::uint64_t entries) {
     for (std::uint64_t i = 0; i < entries; ++i) {
-      std::string key = take_name("the key of an entry", longest_key);
+      std::string key = take_name("the key of an entry", max_key);
       const std::string where = fmt::format("key {}", in_quotes(key));
       require(file_.keys_.emplace(key, file_.metadata_.size()).second, corrupt_data,
               "{}: {} stands in it twice", source(), where);
@@ -242,9 +242,9 @@ class GgufReader {
   // Extents with their product checked, so that Shape cannot refuse them.
   Shape take_shape(const std::string& where) {
     const auto rank = take_number<std::uint32_t>(where);
-    require(rank <= most_dimensions, corrupt_data, "{}: {} has {} dimensions; the most is {}",
-            source(), where, rank, most_dimensions);
-    std::array<std::int64_t, most_dimensions> extents{};
+    require(rank <= max_dimensions, corrupt_data, "{}: {} has {} dimensions; the most is {}",
+            source(), where, rank, max_dimensions);
+    std::array<std::int64_t, max_dimensions> extents{};
     std::int64_t size = 1;
     for (std::uint32_t i = 0; i < rank; ++i) {
       const auto extent = take_number<std::uint64_t>(where);
@@ -274,7 +274,7 @@ class GgufReader {
     std::vector<std::uint64_t> offsets;
     for (std::uint64_t i = 0; i < count; ++i) {
       GgufTensor tensor;
-      tensor.name = take_name("the name of a tensor", longest_tensor_name);
+      tensor.name = take_name("the name of a tensor", max_tensor_name);
       const std::string where = fmt::format("tensor {}", in_quotes(tensor.name));
       require(file_.index_.emplace(tensor.name, file_.tensors_.size()).second, corrupt_data,
               "{}: {} stands in it twice", source(), where);

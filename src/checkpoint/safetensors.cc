@@ -88,9 +88,9 @@ std::uint64_t header_length(std::span<const std::byte> beginning, std::uint64_t 
           source, size);
   std::uint64_t length = 0;
   std::memcpy(&length, beginning.data(), prefix_size);
-  require(length <= safetensors_largest_header, corrupt_data,
+  require(length <= safetensors_max_header, corrupt_data,
           "{}: the header length is {} bytes; safetensors allows {}", source, length,
-          safetensors_largest_header);
+          safetensors_max_header);
   require(length <= size - prefix_size, corrupt_data,
           "{}: the header length is {} bytes, but only {} follow", source, length,
           size - prefix_size);
@@ -280,9 +280,9 @@ std::string header(std::span<const OutgoingTensor> tensors,
     fail(invalid_argument, "a name or metadata to be saved is not UTF-8 ({})", error.what());
   }
   text.append((8 - text.size() % 8) % 8, ' ');
-  require(text.size() <= safetensors_largest_header, invalid_argument,
+  require(text.size() <= safetensors_max_header, invalid_argument,
           "the names of {} tensors and the metadata take {} bytes; safetensors allows {}",
-          tensors.size(), text.size(), safetensors_largest_header);
+          tensors.size(), text.size(), safetensors_max_header);
   const std::uint64_t length = text.size();
   std::string prefix(sizeof(length), '\0');
   std::memcpy(prefix.data(), &length, sizeof(length));

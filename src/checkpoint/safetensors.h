@@ -52,7 +52,7 @@ void read_as_f32(const TensorEntry& entry, View<float> out);
 void read_transposed_as_f32(const TensorEntry& entry, View<float> out);
 
 // The largest header that the format allows, in bytes.
-inline constexpr std::size_t safetensors_largest_header = 100'000'000;
+inline constexpr std::size_t safetensors_max_header = 100'000'000;
 
 // The header's key for metadata, which is reserved: no tensor may have this name.
 inline constexpr std::string_view safetensors_metadata_key = "__metadata__";

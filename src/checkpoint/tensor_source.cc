@@ -17,7 +17,7 @@ constexpr const char* single_file = "model.safetensors";
 constexpr const char* index_file = "model.safetensors.index.json";
 constexpr const char* torch_file = "pytorch_model.bin";
 constexpr const char* torch_index_file = "pytorch_model.bin.index.json";
-constexpr std::size_t largest_index = 100'000'000;  // bytes, as for the header of a file
+constexpr std::size_t max_index = 100'000'000;  // bytes, as for the header of a file
 
 // A file name, not a path, so that it cannot leave the directory.
 bool plain_file_name(std::string_view name) {
@@ -27,7 +27,7 @@ bool plain_file_name(std::string_view name) {
 
 TensorSource open_shards(const fs::path& index_path) {
   const std::string source = fmt::format("'{}'", index_path.string());
-  const auto weight_map = parse_shard_index(read_text_file(index_path, largest_index), source);
+  const auto weight_map = parse_shard_index(read_text_file(index_path, max_index), source);
   std::map<std::string, SafetensorsFile> shards;
   for (const auto& [tensor, file_name] : weight_map) {
     if (shards.contains(file_name)) continue;
@@ -64,7 +64,7 @@ TensorSource open_shards(const fs::path& index_path) {
 // The files that an index of PyTorch's names, each with the tensors that it says.
 TensorSource open_torch_shards(const fs::path& index_path) {
   const std::string source = fmt::format("'{}'", index_path.string());
-  const auto weight_map = parse_shard_index(read_text_file(index_path, largest_index), source);
+  const auto weight_map = parse_shard_index(read_text_file(index_path, max_index), source);
   std::map<std::string, TorchFile> shards;
   for (const auto& [tensor, file_name] : weight_map) {
     if (!shards.contains(file_name)) {

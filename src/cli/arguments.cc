@@ -235,11 +235,11 @@ Check seconds(bool (*holds)(double), const char* expected) {
 
 using Words = std::vector<std::string>;
 
-void append_items(Words& items, const std::string& word, char values_behind) {
+void append_items(Words& items, const std::string& word, char value_separator) {
   const std::size_t first = items.size();
   for (const std::string_view part : split_list(word)) {
-    const bool continues = values_behind != '\0' && items.size() > first &&
-                           part.find(values_behind) == std::string_view::npos;
+    const bool continues = value_separator != '\0' && items.size() > first &&
+                           part.find(value_separator) == std::string_view::npos;
     if (continues) {
       items.back() += "," + std::string(part);
     } else {
@@ -275,10 +275,10 @@ Check seconds_from_zero() {
 }
 
 Option add_list_option(Command command, const std::string& name, Words& items,
-                       const std::string& description, char values_behind) {
-  const auto set = [&items, values_behind](const Words& words) {
+                       const std::string& description, char value_separator) {
+  const auto set = [&items, value_separator](const Words& words) {
     items.clear();
-    for (const std::string& word : words) append_items(items, word, values_behind);
+    for (const std::string& word : words) append_items(items, word, value_separator);
   };
   return command.add_option_function<Words>(name, set, description)->refuse_extra_args();
 }

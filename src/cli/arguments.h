@@ -100,11 +100,11 @@ Check seconds_above_zero();
 Check seconds_from_zero();
 
 // A list, the same way in every command: "--points A,B" or "--points A --points B", never several
-// words after one option. `values_behind`, where given, is what separates an item from its value
+// words after one option. `value_separator`, where given, is what separates an item from its value
 // ('=' or ':'): commas in a value belong to it, as in "L1H0:7>3,7>4". Throws
 // Error{invalid_argument} for an empty item.
 Option add_list_option(Command command, const std::string& name, std::vector<std::string>& items,
-                       const std::string& description, char values_behind = '\0');
+                       const std::string& description, char value_separator = '\0');
 
 // The same as one text with commas, as parse_indices takes it.
 Option add_list_option(Command command, const std::string& name, std::string& list,

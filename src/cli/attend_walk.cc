@@ -89,10 +89,10 @@ void print_answers(const AttendedText& text, const WordWalk& walk, const Screen&
                                          percent(std::max(0.0, 1 - listed_share)))));
   }
   // An encoder masks nothing.
-  const auto behind = static_cast<std::size_t>(walk.position + 1);
-  const std::size_t later = text.is_causal() ? walk.answers.size() - behind : 0;
+  const auto after = static_cast<std::size_t>(walk.position + 1);
+  const std::size_t later = text.is_causal() ? walk.answers.size() - after : 0;
   for (std::size_t i = 0; i < std::min(later, later_rows); ++i) {
-    const KeyAnswer& answer = walk.answers[behind + i];
+    const KeyAnswer& answer = walk.answers[after + i];
     table.add({ink.quiet(std::to_string(answer.position)),
                ink.quiet(text.label(answer.position, 16)), ink.quiet(short_number(answer.product)),
                ink.quiet("−∞"), ink.quiet("0 %"), ink.quiet("masked"), "", ""});

@@ -75,7 +75,7 @@ std::string work_text(const BenchmarkReport& report) {
     case BenchmarkSuite::train:
     case BenchmarkSuite::prompt: return fmt::format("{} × {} tokens", batch, context);
     case BenchmarkSuite::decode:
-      return fmt::format("{} × {} tokens behind {}", batch, grouped(report.count.value_or(0)),
+      return fmt::format("{} × {} tokens after {}", batch, grouped(report.count.value_or(0)),
                          context);
     case BenchmarkSuite::translate:
       return fmt::format("{} pairs of {} tokens each", batch, context);

@@ -155,7 +155,7 @@ void add_induction_command(Command app) {
   add_model_option(*command, options->model);
   command->add_option("-n,--sequences", options->measure.sequences, "Measure on N random sequences")
       ->capture_default_str()
-      ->check(between(1, most_induction_sequences));
+      ->check(between(1, max_induction_sequences));
   command
       ->add_option("--length", options->measure.length,
                    "Use sequences of N tokens, each repeated once [half the context, at most 64]")

@@ -25,7 +25,7 @@ struct ExplainedText {
 
   std::string name(std::int32_t token) const;  // “␣mole”
   std::string caption() const { return figure_caption(model, tokens, changes); }
-  // "  changed: ablate L2H3\n", for behind a title; empty for none.
+  // "  changed: ablate L2H3\n", for after a title; empty for none.
   std::string changes_line(const Ink& ink) const;
 };
 // Of any changes.

@@ -164,7 +164,7 @@ void in_process_group(const std::function<void(Group&)>& work) {
   try {
     work(group);
   } catch (const AgreedError& error) {
-    // Before the group is left, where all wait for each other: the first process that ends behind
+    // Before the group is left, where all wait for each other: the first process that ends after
     // that ends the others.
     if (error.speaks()) say(error.what());
     throw AgreedError(error.code(), error.what(), Speaker::another);

@@ -211,7 +211,7 @@ std::string stray_words_problem(const CLI::App& command) {
 std::string before(const std::string& text, std::string_view end) {
   return text.substr(0, text.find(end));
 }
-std::string behind(const std::string& text, std::string_view begin) {
+std::string text_after(const std::string& text, std::string_view begin) {
   const std::size_t found = text.find(begin);
   return found == std::string::npos ? "" : text.substr(found + begin.size());
 }
@@ -219,7 +219,7 @@ std::string behind(const std::string& text, std::string_view begin) {
 // "--top-k = 1e3" of a value that is not a number or too large for one.
 std::string conversion_problem(const std::string& what) {
   const std::string option = before(what, " = ");
-  const std::string value = behind(what, " = ");
+  const std::string value = text_after(what, " = ");
   const bool is_number =
       !value.empty() && value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
   return is_number ? fmt::format("{} {} is out of range", option, value)
@@ -232,10 +232,11 @@ std::string problem_text(const CLI::ParseError& error) {
   const std::string conversion = "Could not convert: ";
   if (what.starts_with(conversion)) return conversion_problem(what.substr(conversion.size()));
   const std::string option = before(what, ": ");
-  if (const std::string times = behind(what, "At Most 1 required but received "); !times.empty()) {
+  if (const std::string times = text_after(what, "At Most 1 required but received ");
+      !times.empty()) {
     return fmt::format("{} is given {} times; give it once", option, times);
   }
-  if (const std::string missing = behind(what, ": 1 required "); !missing.empty()) {
+  if (const std::string missing = text_after(what, ": 1 required "); !missing.empty()) {
     return fmt::format("{} takes a value: {} {}", option, option, before(missing, " missing"));
   }
   return what;
@@ -312,8 +313,8 @@ void check_value(const CLI::App& command, const SpelledOption& spelled, std::str
 }
 
 // A text of several words cannot belong to a list; one word after a list's value might.
-void check_behind_list(const CLI::Option& argument, const SpelledOption& list,
-                       std::string_view value, std::string_view word) {
+void check_after_list(const CLI::Option& argument, const SpelledOption& list,
+                      std::string_view value, std::string_view word) {
   if (word.starts_with('-') || has_space(word)) return;
   fail_usage(
       fmt::format("'{}' after {} {} is ambiguous: write {} {},{} if it belongs to the list, or put "
@@ -365,8 +366,8 @@ void check_words(const CLI::App& app, std::span<char* const> words) {
     }
     const CLI::Option* const argument = positional_of(*command);
     if (!is_list(*spelled.option) || i == words.size() || argument == nullptr) continue;
-    check_behind_list(*argument, spelled, value.starts_with('=') ? value.substr(1) : value,
-                      words[i]);
+    check_after_list(*argument, spelled, value.starts_with('=') ? value.substr(1) : value,
+                     words[i]);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int widest_query = 12;
 constexpr int tallest_key = 10;
 constexpr int query_number_width = 4;
-constexpr int largest_width = 22;  // "→ ␣creature 42 %" behind a row
+constexpr int max_width = 22;  // "→ ␣creature 42 %" after a row
 constexpr int widest_reduced_map = 160;
 
 class Drawing {
@@ -35,7 +35,7 @@ class Drawing {
 
   void print_cells() const {
     const int cell = 2 * columns_ <= room() ? 2 : 1;
-    const bool has_notes = cell * columns_ + largest_width <= room();
+    const bool has_notes = cell * columns_ + max_width <= room();
     std::vector<std::string> names;
     for (const std::string& key : map_.keys) names.push_back(visible(key));
     for (const std::string& line : written_downwards(names, tallest_key, cell, margin())) {
@@ -77,7 +77,7 @@ class Drawing {
       if (share(row, column) > share(row, best)) best = column;
     }
     return fmt::format(" → {} {}",
-                       fit(visible(map_.keys[static_cast<std::size_t>(best)]), largest_width - 9),
+                       fit(visible(map_.keys[static_cast<std::size_t>(best)]), max_width - 9),
                        screen_.ink.quiet(percent(share(row, best))));
   }
 

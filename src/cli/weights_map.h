@@ -13,7 +13,7 @@ struct WeightsMap {
   std::vector<std::string> queries;  // names of the rows
   std::vector<std::string> keys;     // and of the columns
   View<const float> weights;         // (queries, keys)
-  bool is_causal = false;            // a row's keys behind its own place do not exist
+  bool is_causal = false;            // a row's keys after its own place do not exist
 };
 
 // With names, the largest weight of each row where there is room, and the colour scale; reduced

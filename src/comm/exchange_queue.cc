@@ -11,9 +11,9 @@ namespace {
 // Of a piece, in all members: small enough that several are under way in little memory, large
 // enough that each takes much longer than it takes to begin.
 constexpr std::size_t piece_bytes = std::size_t{1} << 22;
-constexpr std::size_t most_under_way = 8;
+constexpr std::size_t max_under_way = 8;
 // Offsets are ints.
-constexpr std::size_t most_bytes = std::size_t{1} << 30;
+constexpr std::size_t max_bytes = std::size_t{1} << 30;
 
 void to_bf16(std::span<const float> from, std::uint16_t* to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = f32_to_bf16(from[i]);
@@ -59,7 +59,7 @@ std::shared_ptr<const Exchange> ExchangeQueue::queue(const std::shared_ptr<Pendi
   check(starts.size() == members + 1 && starts.front() == 0 &&
             starts.back() * element == exchange->bytes.size() && std::ranges::is_sorted(starts),
         "parts of a group are a part for each member, and make up the whole");
-  check(exchange->bytes.size() <= most_bytes, "a group moves at most a GiB at once");
+  check(exchange->bytes.size() <= max_bytes, "a group moves at most a GiB at once");
   std::size_t longest = 0;
   for (std::size_t r = 0; r < members; ++r) longest = std::max(longest, starts[r + 1] - starts[r]);
   const std::size_t step =
@@ -90,7 +90,7 @@ void ExchangeQueue::progress() {
     finish(under_way_[i]);
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  while (!waiting_.empty() && under_way_.size() < most_under_way) {
+  while (!waiting_.empty() && under_way_.size() < max_under_way) {
     under_way_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
     begin(under_way_.back());

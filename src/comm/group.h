@@ -14,7 +14,7 @@
 
 namespace heed {
 
-// Where each member's part of an array begins, and, behind the last, where the array ends: size + 1
+// Where each member's part of an array begins, and, after the last, where the array ends: size + 1
 // ascending numbers from 0.
 using PartStarts = std::span<const std::size_t>;
 

@@ -82,8 +82,8 @@ void Mover::run() {
 }
 
 // Bytes that are broadcast at once: requests count in int.
-constexpr std::size_t most_broadcast = std::size_t{1} << 26;
-constexpr std::size_t most_sent = std::size_t{1} << 30;  // from one member to another
+constexpr std::size_t max_broadcast = std::size_t{1} << 26;
+constexpr std::size_t max_sent = std::size_t{1} << 30;  // from one member to another
 
 // Others may run on this core meanwhile: first for a turn each time; a wait that is long anyway
 // leaves them the core for a while.
@@ -141,8 +141,8 @@ class TransportGroup final : public Group {
 
   void broadcast(std::span<std::byte> bytes, int root) override {
     const Turn turn(*this);
-    for (std::size_t at = 0; at < bytes.size(); at += most_broadcast) {
-      const std::size_t count = std::min(most_broadcast, bytes.size() - at);
+    for (std::size_t at = 0; at < bytes.size(); at += max_broadcast) {
+      const std::size_t count = std::min(max_broadcast, bytes.size() - at);
       wait_for(
           transport_.begin_broadcast(control, bytes.data() + at, static_cast<int>(count), root));
     }
@@ -221,7 +221,7 @@ class TransportGroup final : public Group {
   static void in_messages(Bytes bytes, Body&& body) {
     std::size_t at = 0;
     do {
-      const std::size_t count = std::min(most_sent, bytes.size() - at);
+      const std::size_t count = std::min(max_sent, bytes.size() - at);
       body(bytes.subspan(at, count));
       at += count;
     } while (at < bytes.size());

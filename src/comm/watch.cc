@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto longest_call = std::chrono::seconds(2);  // to one address
+constexpr auto max_call = std::chrono::seconds(2);  // to one address
 constexpr char accepted = 'k';
 
 constexpr std::string_view white_space = " \t\r\n";
@@ -421,7 +421,7 @@ std::optional<Caller> accept_caller(const Descriptor& listener, const MeetingPoi
         ::accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) continue;
     const auto line =
-        receive_line(connection.number(), std::min(deadline, Clock::now() + longest_call));
+        receive_line(connection.number(), std::min(deadline, Clock::now() + max_call));
     if (!line || !line->starts_with(point.token + " ")) continue;
     std::string_view words = std::string_view(*line).substr(point.token.size() + 1);
     const std::optional<int> rank = whole_number(next_word(words));
@@ -435,7 +435,7 @@ std::optional<Caller> accept_caller(const Descriptor& listener, const MeetingPoi
 Descriptor call(const MeetingPoint& point, const Introduction& self, Deadline deadline) {
   const std::string line = fmt::format("{} {} {}\n", point.token, self.rank, self.name);
   for (const std::string& address : point.addresses) {
-    const Deadline limit = std::min(deadline, Clock::now() + longest_call);
+    const Deadline limit = std::min(deadline, Clock::now() + max_call);
     Descriptor socket = connect_to(address, point.port, limit);
     if (!socket) continue;
     const auto sent = ::send(socket.number(), line.data(), line.size(), MSG_NOSIGNAL);

@@ -27,7 +27,7 @@ std::string failure_text(const HttpReply& reply) {
   return fmt::format("the server answers {}", reply.status);
 }
 
-constexpr std::size_t largest_record = 1 << 16;
+constexpr std::size_t max_record = 1 << 16;
 
 std::filesystem::path record_path(const std::filesystem::path& path) {
   return partial_path(path).string() + ".json";
@@ -126,18 +126,18 @@ void Retries::wait(const HttpReply& reply) {
   ++failures_;
   require(may_pass(reply), ErrorCode::input_output, "cannot download {}: {}", what_,
           failure_text(reply));
-  require(failures_ < options_.most_tries, ErrorCode::input_output,
+  require(failures_ < options_.max_tries, ErrorCode::input_output,
           "cannot download {} after {} tries: {}; the next try continues where this one ended",
           what_, failures_, failure_text(reply));
   if (reply.retry_after) {
-    require(*reply.retry_after <= options_.longest_retry_after, ErrorCode::input_output,
+    require(*reply.retry_after <= options_.max_retry_after, ErrorCode::input_output,
             "cannot download {} now: {} and asks to wait for {} seconds; try again then", what_,
             failure_text(reply), reply.retry_after->count());
     return pause(*reply.retry_after);
   }
   std::chrono::milliseconds delay = options_.first_delay;
-  for (int i = 1; i < failures_ && delay < options_.longest_delay; ++i) delay *= 2;
-  pause(std::min(delay, options_.longest_delay));
+  for (int i = 1; i < failures_ && delay < options_.max_delay; ++i) delay *= 2;
+  pause(std::min(delay, options_.max_delay));
 }
 
 void Retries::pause(std::chrono::milliseconds delay) const {
@@ -187,7 +187,7 @@ void PartialFile::close() {
 // Whether there is a record of this content; a damaged one is none.
 bool PartialFile::read_record() {
   try {
-    const Json record = parse_json(read_text_file(record_, largest_record), record_.string());
+    const Json record = parse_json(read_text_file(record_, max_record), record_.string());
     const Json* const hash = find_json_member(record, "hash");
     const Json* const etag = find_json_member(record, "etag");
     if (hash == nullptr || etag == nullptr || *hash != hash_.hex || !etag->is_string()) {
@@ -244,7 +244,7 @@ void keep_partial_file(const std::filesystem::path& path) {
 
 void download_file(HttpClient& client, const RemoteFile& file, const std::filesystem::path& path,
                    const DownloadOptions& options) {
-  constexpr int most_downloads = 2;
+  constexpr int max_downloads = 2;
   PartialFile partial(path, file.size, file.hash);
   for (int downloads = 1;; ++downloads) {
     require_free_space(path.parent_path(), file.size - partial.size());
@@ -256,7 +256,7 @@ void download_file(HttpClient& client, const RemoteFile& file, const std::filesy
                                         .stop = client.options().stop});
     if (hash == file.hash) return;
     partial.remove();
-    require(downloads < most_downloads, ErrorCode::corrupt_data,
+    require(downloads < max_downloads, ErrorCode::corrupt_data,
             "cannot download {}: its {} hash is {}, but the hub lists {}; it was removed",
             file.name, hash_kind_name(hash.kind), hash.hex, file.hash.hex);
   }

@@ -16,10 +16,10 @@ namespace heed {
 
 // A request is tried again when it failed for a reason that may pass.
 struct RetryOptions {
-  int most_tries = 6;                               // in a row without progress
-  std::chrono::milliseconds first_delay{500};       // doubled at each try
-  std::chrono::milliseconds longest_delay{16'000};  // of those that are not asked for
-  std::chrono::seconds longest_retry_after{300};    // a server that asks for more is not waited for
+  int max_tries = 6;                            // in a row without progress
+  std::chrono::milliseconds first_delay{500};   // doubled at each try
+  std::chrono::milliseconds max_delay{16'000};  // of those that are not asked for
+  std::chrono::seconds max_retry_after{300};    // a server that asks for more is not waited for
   std::function<void(std::chrono::milliseconds)> pause;    // waits; empty: by the clock
   std::function<void(std::chrono::milliseconds)> waiting;  // called before it; may be empty
 };

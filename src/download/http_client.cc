@@ -53,8 +53,8 @@ std::string lower_case(std::string text) {
 constexpr int milliseconds_between_stops = 100;
 constexpr long buffer_bytes = 256 * 1024;
 constexpr int too_large = 100;  // CURLE_TOO_LARGE, which libcurl has since 8.6
-constexpr std::int64_t largest_header = 256 << 10;
-constexpr std::int64_t largest_ignored_body = 1 << 20;  // of a redirect or an error
+constexpr std::int64_t max_header = 256 << 10;
+constexpr std::int64_t max_ignored_body = 1 << 20;  // of a redirect or an error
 
 void start_libcurl() {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -224,7 +224,7 @@ struct HttpClient::Transfer {
       return true;
     }
     ignored += static_cast<std::int64_t>(bytes.size());
-    return ignored <= largest_ignored_body;
+    return ignored <= max_ignored_body;
   }
 
   static std::size_t on_bytes(char* data, std::size_t /*one*/, std::size_t size, void* self) {
@@ -241,7 +241,7 @@ struct HttpClient::Transfer {
   static std::size_t on_header(char* /*line*/, std::size_t /*one*/, std::size_t size, void* self) {
     auto& transfer = *static_cast<Transfer*>(self);
     transfer.header_bytes += static_cast<std::int64_t>(size);
-    return transfer.header_bytes <= largest_header ? size : CURL_WRITEFUNC_ERROR;
+    return transfer.header_bytes <= max_header ? size : CURL_WRITEFUNC_ERROR;
   }
 
   void prepare(const HttpRequest& request);
@@ -269,7 +269,7 @@ void HttpClient::Transfer::prepare(const HttpRequest& request) {
   set_curl_option(handle, CURLOPT_ERRORBUFFER, message.data());
   set_curl_option(handle, CURLOPT_CONNECTTIMEOUT,
                   static_cast<long>(options.connect_timeout.count()));
-  set_curl_option(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(options.least_speed));
+  set_curl_option(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(options.min_speed));
   set_curl_option(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall_timeout.count()));
   set_curl_option(handle, CURLOPT_WRITEFUNCTION, &Transfer::on_bytes);
   set_curl_option(handle, CURLOPT_WRITEDATA, static_cast<void*>(this));
@@ -359,13 +359,13 @@ HttpReply HttpClient::get_once(const HttpRequest& request, HttpBody& body, std::
   // Of redirects and errors, the header is enough.
   const bool is_answered = reply.status > 0 && !has_wanted_body(reply.status);
   // libcurl calls a line without end "out of memory".
-  const bool has_endless_header = !transfer.has_begun && (transfer.header_bytes > largest_header ||
-                                                          result == CURLE_OUT_OF_MEMORY ||
-                                                          static_cast<int>(result) == too_large);
+  const bool has_endless_header =
+      !transfer.has_begun && (transfer.header_bytes > max_header || result == CURLE_OUT_OF_MEMORY ||
+                              static_cast<int>(result) == too_large);
   require(!has_endless_header, ErrorCode::input_output,
           "cannot download '{}': the header of the reply has more than {} bytes, or a line of more "
           "than 100 kB",
-          without_query(request.url), largest_header);
+          without_query(request.url), max_header);
   if (result != CURLE_OK && !is_answered && reply.failure.empty()) {
     reply.failure =
         transfer.message[0] != '\0' ? transfer.message.data() : curl_easy_strerror(result);
@@ -388,8 +388,8 @@ HttpReply HttpClient::get(const HttpRequest& request, HttpBody& body) {
     std::string next;
     HttpReply reply = get_once(current, body, next);
     if (!reply.failure.empty() || !is_redirect(reply.status)) return reply;
-    require(redirects < options.most_redirects, ErrorCode::input_output,
-            "'{}' is redirected more than {} times", request.url, options.most_redirects);
+    require(redirects < options.max_redirects, ErrorCode::input_output,
+            "'{}' is redirected more than {} times", request.url, options.max_redirects);
     check_redirect(current.url, next);
     current.url = next;
   }

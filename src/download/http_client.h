@@ -37,9 +37,9 @@ struct HttpOptions {
   std::string token_origin;
   bool offline = false;                      // refuse every request
   std::chrono::seconds connect_timeout{30};  // until the connection stands
-  std::chrono::seconds stall_timeout{30};    // with fewer than `least_speed` bytes a second
-  int least_speed = 1024;                    // a tenth of what a modem of 1998 brings
-  int most_redirects = 10;
+  std::chrono::seconds stall_timeout{30};    // with fewer than `min_speed` bytes a second
+  int min_speed = 1024;                      // a tenth of what a modem of 1998 brings
+  int max_redirects = 10;
   StopFlag stop = nullptr;  // looked at ten times a second
 };
 

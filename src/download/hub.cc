@@ -12,8 +12,8 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t longest_repository = 96;  // bytes, as on huggingface.co
-constexpr std::size_t longest_revision = 64;    // a directory's name has at most 255
+constexpr std::size_t max_repository = 96;  // bytes, as on huggingface.co
+constexpr std::size_t max_revision = 64;    // a directory's name has at most 255
 
 bool is_word_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -28,18 +28,18 @@ bool is_word(std::string_view text) {
 }
 
 bool is_repository(std::string_view text) {
-  if (text.size() > longest_repository) return false;
+  if (text.size() > max_repository) return false;
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return is_word(text);
   return is_word(text.substr(0, slash)) && is_word(text.substr(slash + 1));
 }
 
 bool is_revision(std::string_view text) {
-  return text.size() <= longest_revision && is_safe_repository_path(text) &&
+  return text.size() <= max_revision && is_safe_repository_path(text) &&
          std::ranges::all_of(text, [](char c) { return is_word_character(c) || c == '/'; });
 }
 
-constexpr std::int64_t largest_file = std::int64_t{1} << 44;  // sums of many do not overflow
+constexpr std::int64_t max_file = std::int64_t{1} << 44;  // sums of many do not overflow
 
 ContentHash read_hash(const Json& value, HashKind kind, const std::string& label) {
   const std::string hex = json_string(value, {label});
@@ -63,13 +63,13 @@ HubFile read_hub_file(const Json& sibling, const std::string& source) {
           source, shown_json(file.name));
   const std::string label = source + ": " + file.name + ": ";
   if (const Json* const size = find_json_member(sibling, "size")) {
-    file.size = json_integer(*size, {label + "'size'"}, 0, largest_file);
+    file.size = json_integer(*size, {label + "'size'"}, 0, max_file);
   }
   if (const Json* const lfs = find_json_member(sibling, "lfs")) {
     file.hash =
         read_hash(hub_field(*lfs, "sha256", label + "'lfs'"), HashKind::sha256, label + "'sha256'");
     const std::int64_t size = json_integer(hub_field(*lfs, "size", label + "'lfs'"),
-                                           {label + "'size' of 'lfs'"}, 0, largest_file);
+                                           {label + "'size' of 'lfs'"}, 0, max_file);
     require(file.size < 0 || file.size == size, ErrorCode::corrupt_data,
             "{}'size' is {}, but that of 'lfs' is {}", label, file.size, size);
     file.size = size;
@@ -79,7 +79,7 @@ HubFile read_hub_file(const Json& sibling, const std::string& source) {
   return file;
 }
 
-constexpr std::size_t largest_listing = std::size_t{4} << 20;  // bytes: some 15,000 files
+constexpr std::size_t max_listing = std::size_t{4} << 20;  // bytes: some 15,000 files
 
 std::string environment_text(const char* variable) {
   const char* const value = std::getenv(variable);
@@ -118,8 +118,8 @@ class ListingBody : public HttpBody {
     return true;
   }
   void write(std::string_view bytes) override {
-    require(bytes.size() <= largest_listing - text.size(), ErrorCode::corrupt_data,
-            "the reply to {} has more than {} bytes", url_, largest_listing);
+    require(bytes.size() <= max_listing - text.size(), ErrorCode::corrupt_data,
+            "the reply to {} has more than {} bytes", url_, max_listing);
     text += bytes;
   }
 

@@ -11,12 +11,12 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t largest_default_context = 8192;
+constexpr std::int64_t max_default_context = 8192;
 constexpr std::int64_t tokens_between_stops = 256;  // of a prompt that is processed
 
 std::int64_t conversation_context(const LoadedModel& model, std::int64_t wanted) {
   const std::int64_t all = model.transformer.specification().context;
-  if (wanted == 0) return std::min(all, largest_default_context);
+  if (wanted == 0) return std::min(all, max_default_context);
   require(wanted >= 2 && wanted <= all, ErrorCode::invalid_argument,
           "a conversation may have 2 to {} tokens, the model's context, not {}", all, wanted);
   return wanted;

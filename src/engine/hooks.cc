@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 // Most spare buffers of hooks: a pass has few shapes.
-constexpr std::size_t most_spare = 4;
+constexpr std::size_t max_spare = 4;
 
 // Calls visit(dense row, row of the view) for the rows of a view of any strides.
 template <class T, class Visit>
@@ -157,7 +157,7 @@ Array HookEditor::memory_for(const Shape& shape) {
 
 // Memory that nobody else holds serves the next call.
 void HookEditor::recycle(Array values) {
-  if (values.owner().use_count() == 1 && spare_.size() < most_spare) {
+  if (values.owner().use_count() == 1 && spare_.size() < max_spare) {
     spare_.push_back(std::move(values));
   }
 }

@@ -387,10 +387,10 @@ std::optional<std::filesystem::path> find_config_file(const std::string& name_or
 
 }  // namespace
 
-StackSpecification find_gpt_config(const std::string& name_or_path) {
+StackSpecification find_stack_config(const std::string& name_or_path) {
   if (is_model_preset(name_or_path)) return model_preset(name_or_path).config;
   if (const auto file = find_config_file(name_or_path)) {
-    return is_gguf_path(*file) ? read_architecture(*file).decoder() : read_gpt_config(*file);
+    return is_gguf_path(*file) ? read_architecture(*file).decoder() : read_stack_config(*file);
   }
   return model_preset(name_or_path).config;  // fails with the names there are
 }
@@ -401,10 +401,10 @@ Architecture find_translator_architecture(const std::string& name_or_path) {
   const bool is_file = is_gguf_path(path) && std::filesystem::exists(path);
   if (is_file || std::filesystem::is_directory(path) || find_pulled_model(name_or_path)) {
     const std::filesystem::path model = model_path(path);
-    found =
-        is_gguf_path(model) || is_encoder_decoder_directory(model)
-            ? read_architecture(model)
-            : Architecture{.stacks = {read_gpt_config(model_directory(model) / config_file_name)}};
+    found = is_gguf_path(model) || is_encoder_decoder_directory(model)
+                ? read_architecture(model)
+                : Architecture{
+                      .stacks = {read_stack_config(model_directory(model) / config_file_name)}};
   } else {
     found = find_architecture(name_or_path);
   }

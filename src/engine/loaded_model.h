@@ -161,7 +161,7 @@ void require_rounded_once(const Parameters& parameters, kernels::WeightFormat wa
 
 // The shape of a preset's name, a config.json, a model directory (or its weights), a run or the
 // name of a model that was pulled. Throws Error{not_found} with the names of the presets.
-StackSpecification find_gpt_config(const std::string& name_or_path);
+StackSpecification find_stack_config(const std::string& name_or_path);
 
 // The same of any model: also presets of encoders and encoder-decoders, and what `heed train` has.
 Architecture find_architecture(const std::string& name_or_path);

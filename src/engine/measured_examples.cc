@@ -20,7 +20,7 @@ namespace heed {
 namespace {
 
 // A head attends to a word that has this many times an even share of its weights.
-constexpr double least_multiple = 1.5;
+constexpr double min_multiple = 1.5;
 
 // One example's text in the model.
 class ExampleText {
@@ -114,10 +114,10 @@ class ClaimMeasurement {
                                     {.word = {query_.begin, query_.end},
                                      .keys = token_runs(text_.words()),
                                      .only = key,
-                                     .least_weight = least_multiple * even_share()});
+                                     .min_weight = min_multiple * even_share()});
     require(shown.has_value(), ErrorCode::not_found,
             "{}: no head attends from '{}' to '{}' with {} times its even share of {}", id_,
-            query_.text, attended_.text, least_multiple, examples::percentage(even_share()));
+            query_.text, attended_.text, min_multiple, examples::percentage(even_share()));
     const HeadName head = shown->effect.edge.head;
     if (row["weights"].empty()) {
       row["layer"] = head.layer;

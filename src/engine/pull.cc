@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* index_file_name = "model.safetensors.index.json";
-constexpr std::size_t largest_index = 100'000'000;  // bytes, as for open_tensor_source
+constexpr std::size_t max_index = 100'000'000;  // bytes, as for open_tensor_source
 constexpr std::string_view weights_ending = ".safetensors";
 constexpr std::string_view gguf_ending = ".gguf";
 
@@ -116,10 +116,10 @@ fs::path Pull::fetched_path(const std::string& name) const {
 // A model that heed cannot read is refused before its weights are downloaded.
 void Pull::fetch_config() {
   fetch(require_file(config_file_name));
-  constexpr std::size_t largest_config = std::size_t{16} << 20;
+  constexpr std::size_t max_config = std::size_t{16} << 20;
   const std::string source = name_.repository + ": " + config_file_name;
   architecture_from_json(
-      parse_config(read_text_file(fetched_path(config_file_name), largest_config), source), source);
+      parse_config(read_text_file(fetched_path(config_file_name), max_config), source), source);
 }
 
 void Pull::fetch_tokenizer() {
@@ -139,7 +139,7 @@ void Pull::fetch_tokenizer() {
 std::vector<const HubFile*> Pull::shards() const {
   const std::string source = name_.repository + ": " + index_file_name;
   const auto weight_map =
-      parse_shard_index(read_text_file(fetched_path(index_file_name), largest_index), source);
+      parse_shard_index(read_text_file(fetched_path(index_file_name), max_index), source);
   std::set<std::string> names;
   for (const auto& [tensor, file] : weight_map) names.insert(file);
   std::vector<const HubFile*> files;

@@ -16,10 +16,10 @@ namespace heed {
 namespace {
 
 constexpr std::uint64_t held_out_seed = 2;    // the starter was trained on other stories
-constexpr std::int64_t most_stories = 4000;   // a few hundred are enough
+constexpr std::int64_t max_stories = 4000;    // a few hundred are enough
 constexpr std::size_t scenes_of_sense = 6;    // ends of stories, of two to four sentences
 constexpr std::size_t captions_of_sense = 2;  // "American shrew mole"
-constexpr std::size_t longest_scene = 200;    // bytes
+constexpr std::size_t max_scene = 200;        // bytes
 
 bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_capital(c) || (c >= 'a' && c <= 'z'); }
@@ -77,7 +77,7 @@ class Collector {
     // Of different lengths, so that where a word stands does not tell its sense.
     std::string text = is_caption ? last_line(story) : last_sentences(story, 2 + to.size() % 3);
     if (to.size() == (is_caption ? captions_of_sense : scenes_of_sense) ||
-        text.size() > longest_scene || count_of_word(text, word_) != 1 ||
+        text.size() > max_scene || count_of_word(text, word_) != 1 ||
         std::ranges::find(to, text) != to.end()) {
       return;
     }
@@ -118,7 +118,7 @@ SenseLibrary of_microworld() {
   }
   const microworld::Microworld world(held_out_seed,
                                      {StoryKind::outing, StoryKind::letter, StoryKind::album});
-  for (std::int64_t i = 0; i < most_stories && !std::ranges::all_of(words, &Collector::is_full);
+  for (std::int64_t i = 0; i < max_stories && !std::ranges::all_of(words, &Collector::is_full);
        ++i) {
     const microworld::Story story = world.story(i);
     for (const microworld::SenseMark& mark : story.senses) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* preset_without_a_name = "shakespeare-char-cpu";
 constexpr const char* pair_preset_without_a_name = "multi30k-en-de";
-constexpr std::size_t largest_settings_file = 1 << 24;  // bytes
+constexpr std::size_t max_settings_file = 1 << 24;  // bytes
 
 // Keeps the losses, and passes them on.
 class FacadeObserver : public TrainObserver {
@@ -113,8 +113,7 @@ void apply_preset(TrainSettings& settings, const std::string& preset) {
   if (const SmallRun* const run = find_small_run(preset)) {
     settings = run->settings;
   } else if (preset.ends_with(".json")) {
-    apply_settings(settings, parse_json(read_text_file(preset, largest_settings_file), preset),
-                   preset);
+    apply_settings(settings, parse_json(read_text_file(preset, max_settings_file), preset), preset);
   } else {
     settings = train_preset(preset);
   }

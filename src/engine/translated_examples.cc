@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-constexpr double least_share = 0.5;
+constexpr double min_share = 0.5;
 
 // A source and its translation in the model.
 class TranslatedExample {
@@ -128,7 +128,7 @@ class PairClaim {
     }
     const double even = static_cast<double>(attended_.end - attended_.begin) /
                         static_cast<double>(example_.pass.sources());
-    require(share > std::max(least_share, 3 * even), ErrorCode::not_found,
+    require(share > std::max(min_share, 3 * even), ErrorCode::not_found,
             "{}: while it writes '{}', no head attends mostly to '{}': at most {}", id_, word_.text,
             attended_.text, examples::percentage(share));
     row["layer"] = best.layer;

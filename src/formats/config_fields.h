@@ -101,7 +101,7 @@ Activation activation_from_name(const ConfigFields& fields, const char* key, con
 struct ConfigExtent {
   const char* name;
   std::int64_t value;
-  std::int64_t most = largest_extent;
+  std::int64_t most = max_extent;
 };
 void require_config_extents(const ConfigFields& fields,
                             std::initializer_list<ConfigExtent> extents);

@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t largest_config_file = std::size_t{16} << 20;
+constexpr std::size_t max_config_file = std::size_t{16} << 20;
 
 // Python's numbers that are no JSON, and how they stand in a document: after a character of the
 // private area.
@@ -84,7 +84,7 @@ Architecture architecture_from_json(const Json& document, const std::string& sou
   return read_described(format_of_config(fields), fields);
 }
 
-StackSpecification gpt_config_from_json(const Json& document, const std::string& source) {
+StackSpecification stack_config_from_json(const Json& document, const std::string& source) {
   const ConfigFields fields(document, source);
   const Format& format = format_of_config(fields);
   require_one_stack(format, source);
@@ -100,7 +100,7 @@ bool can_be_written(const Architecture& architecture) {
                              [&](const Format& format) { return format.expresses(architecture); });
 }
 
-OrderedJson gpt_config_to_json(const StackSpecification& config) {
+OrderedJson stack_config_to_json(const StackSpecification& config) {
   return architecture_to_json({.stacks = {config}});
 }
 
@@ -114,11 +114,11 @@ OrderedJson parse_ordered_config(std::string_view text, const std::string& sourc
 }
 
 Json read_config_document(const std::filesystem::path& file) {
-  return parse_config(read_text_file(file, largest_config_file), file.string());
+  return parse_config(read_text_file(file, max_config_file), file.string());
 }
 
 OrderedJson read_ordered_config(const std::filesystem::path& file) {
-  return parse_ordered_config(read_text_file(file, largest_config_file), file.string());
+  return parse_ordered_config(read_text_file(file, max_config_file), file.string());
 }
 
 std::string config_text(const OrderedJson& document) {
@@ -133,8 +133,8 @@ std::string config_text(const OrderedJson& document) {
   return text;
 }
 
-StackSpecification read_gpt_config(const std::filesystem::path& file) {
-  return gpt_config_from_json(read_config_document(file), file.string());
+StackSpecification read_stack_config(const std::filesystem::path& file) {
+  return stack_config_from_json(read_config_document(file), file.string());
 }
 
 const std::vector<std::string_view>& companion_file_names() {

@@ -21,11 +21,11 @@ inline constexpr const char* config_file_name = "config.json";
 // value and Error{unsupported} for an option that heed does not support.
 Architecture architecture_from_json(const Json& document, const std::string& source);
 // The same of a model of one stack. Throws Error{unsupported} for an encoder-decoder.
-StackSpecification gpt_config_from_json(const Json& document, const std::string& source);
+StackSpecification stack_config_from_json(const Json& document, const std::string& source);
 
 // In the first format that expresses the model. Throws Error{unsupported} where none does.
 OrderedJson architecture_to_json(const Architecture& architecture);
-OrderedJson gpt_config_to_json(const StackSpecification& config);
+OrderedJson stack_config_to_json(const StackSpecification& config);
 
 // Whether there is such a format.
 bool can_be_written(const Architecture& architecture);
@@ -41,7 +41,7 @@ OrderedJson parse_ordered_config(std::string_view text, const std::string& sourc
 OrderedJson read_ordered_config(const std::filesystem::path& file);
 std::string config_text(const OrderedJson& document);
 
-StackSpecification read_gpt_config(const std::filesystem::path& file);
+StackSpecification read_stack_config(const std::filesystem::path& file);
 
 inline constexpr const char* generation_config_file_name = "generation_config.json";
 

@@ -52,7 +52,7 @@ void set_heads(const ConfigFields& fields, const char* heads_key, StackSpecifica
   AttentionSpecification& attention = stack.block.attention;
   attention.query_heads = attention.key_value_heads = fields.integer(heads_key);
   require_config_extents(
-      fields, {{"channels", stack.channels}, {"heads", attention.query_heads, most_heads}});
+      fields, {{"channels", stack.channels}, {"heads", attention.query_heads, max_heads}});
   require(stack.channels % attention.query_heads == 0, ErrorCode::corrupt_data,
           "{}: {} channels are not a multiple of {} {}", fields.source(), stack.channels, heads_key,
           attention.query_heads);

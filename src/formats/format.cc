@@ -47,8 +47,8 @@ StackSpecification with_dynamic_context(StackSpecification stack) {
   if (!grows) return stack;  // what is impossible is refused later
   scaling->original_context = stack.context;
   const double longest = static_cast<double>(stack.context) * scaling->factor;
-  stack.context = longest < static_cast<double>(largest_extent) ? static_cast<std::int64_t>(longest)
-                                                                : largest_extent;
+  stack.context =
+      longest < static_cast<double>(max_extent) ? static_cast<std::int64_t>(longest) : max_extent;
   return stack;
 }
 

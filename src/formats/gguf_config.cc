@@ -64,8 +64,7 @@ class ConfigReader {
   const std::string& source() const { return fields_.source(); }
   bool has_tensor(std::string_view name) const { return find_(name) != nullptr; }
 
-  std::optional<std::int64_t> extent(std::string_view name,
-                                     std::int64_t most = largest_extent) const {
+  std::optional<std::int64_t> extent(std::string_view name, std::int64_t most = max_extent) const {
     return fields_.find_integer(key(name), {.least = 1, .most = most});
   }
   std::int64_t needed(std::string_view name) const { return fields_.need(key(name), extent(name)); }
@@ -76,10 +75,10 @@ class ConfigReader {
     switch (field.kind) {
       case GgufKind::integer: {
         const bool is_token = field.key.ends_with("token_id");
-        const std::int64_t most = field.key.ends_with("block_count") ? most_layers
+        const std::int64_t most = field.key.ends_with("block_count") ? max_layers
                                   : field.key.find("head_count") != std::string_view::npos
-                                      ? most_heads
-                                      : largest_extent;
+                                      ? max_heads
+                                      : max_extent;
         config_[field.config] = fields_.need(
             name, fields_.find_integer(name, {.least = is_token ? 0 : 1, .most = most}));
         return;
@@ -146,7 +145,7 @@ class ConfigReader {
     if (!may_name_size || !named) {
       divides(heads(), "attention.head_count", channels, "embedding_length");
     }
-    const auto shared = extent("attention.head_count_kv", most_heads);
+    const auto shared = extent("attention.head_count_kv", max_heads);
     if (shared) divides(*shared, "attention.head_count_kv", heads(), "attention.head_count");
     const auto same = [&](std::string_view name, std::int64_t expected) {
       const std::int64_t size = extent(name).value_or(expected);
@@ -254,12 +253,12 @@ class ConfigReader {
       const double kept = (1.0 / factors[i] - 1 / factor) / (1 - 1 / factor);
       const double context = wavelength * (kept * (high_frequency_factor - low_frequency_factor) +
                                            low_frequency_factor);
-      if (context >= 1 && context < static_cast<double>(largest_extent)) {
+      if (context >= 1 && context < static_cast<double>(max_extent)) {
         contexts.push_back(std::llround(context));
       }
     }
     contexts.push_back(8192);  // of all published models
-    for (std::int64_t context = 16; context < largest_extent; context *= 2) {
+    for (std::int64_t context = 16; context < max_extent; context *= 2) {
       contexts.push_back(context);
     }
     return contexts;
@@ -277,7 +276,7 @@ class ConfigReader {
 
   void read_window() {
     const auto window =
-        fields_.find_integer(key("attention.sliding_window"), {.least = 0, .most = largest_extent});
+        fields_.find_integer(key("attention.sliding_window"), {.least = 0, .most = max_extent});
     if (!window || *window == 0) return;
     require(is("llama") || is("starcoder2"), ErrorCode::unsupported,
             "{}: '{}' is {}; heed supports windows of llama and starcoder2 alone", source(),

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view prefix = "tokenizer.ggml.";
 constexpr const char* whole_key = "tokenizer.huggingface.json";
-constexpr std::int64_t max_tokens = largest_extent;
+constexpr std::int64_t max_tokens = max_extent;
 
 class TokenizerReader {
  public:
@@ -198,7 +198,7 @@ class TokenizerReader {
     std::vector<Rule> rules;
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       const std::string_view token = tokens_[id];
-      if (!is_piece(id) || token.size() > longest_sought_token) continue;
+      if (!is_piece(id) || token.size() > max_sought_token) continue;
       for (std::size_t at = read_utf8(token, 0).length; at < token.size();
            at += read_utf8(token, at).length) {
         if (!pieces.contains(token.substr(0, at)) || !pieces.contains(token.substr(at))) continue;

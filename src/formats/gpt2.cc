@@ -51,7 +51,7 @@ StackSpecification read(const ConfigFields& fields) {
       fields.integer_under({"n_head", "num_attention_heads"});
   // Checked before other values are derived from them.
   require_config_extents(
-      fields, {{"channels", stack.channels}, {"heads", attention.query_heads, most_heads}});
+      fields, {{"channels", stack.channels}, {"heads", attention.query_heads, max_heads}});
   stack.block.feed_forward.width = fields.integer_or("n_inner", 4 * stack.channels);
   stack.block.feed_forward.activation =
       activation_from_name(fields, "activation_function", "gelu_new");

@@ -48,7 +48,7 @@ std::vector<std::int64_t> read_windows(const ConfigFields& fields, std::int64_t 
   for (const Json& part : types) {
     if (!part.is_array() || part.size() != 2 || !part[0].is_array() || part[0].empty())
       refuse(part);
-    const std::int64_t times = json_integer(part[1], label, 0, most_layers);
+    const std::int64_t times = json_integer(part[1], label, 0, max_layers);
     for (std::int64_t time = 0; time < times; ++time) {
       for (const Json& kind : part[0]) {
         const std::string& name = json_string(kind, label);
@@ -72,7 +72,7 @@ StackSpecification read(const ConfigFields& fields) {
   stack.context = fields.integer("max_position_embeddings");
   stack.channels = fields.integer("hidden_size");
   stack.layers = fields.integer_under({"num_layers", "num_hidden_layers"});
-  require_config_extents(fields, {{"layers", stack.layers, most_layers}});
+  require_config_extents(fields, {{"layers", stack.layers, max_layers}});
   set_heads(fields, fields.has("num_heads") ? "num_heads" : "num_attention_heads", stack);
   AttentionSpecification& attention = stack.block.attention;
   attention.query_bias = false;

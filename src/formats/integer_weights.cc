@@ -14,7 +14,7 @@ using kernels::PreparedWeight;
 using kernels::WeightFormat;
 
 constexpr std::int64_t group = PreparedWeight::group;
-constexpr float least_magnitude = 1e-30F;  // groups of smaller weights are written as zeros
+constexpr float min_magnitude = 1e-30F;  // groups of smaller weights are written as zeros
 
 std::int64_t groups_of(std::int64_t inputs) { return (inputs + group - 1) / group; }
 
@@ -27,7 +27,7 @@ std::int64_t row_bytes(std::int64_t inputs, WeightFormat format) {
 float largest_magnitude(std::span<const float> weights) {
   float largest = 0.0F;
   for (const float weight : weights) largest = std::max(largest, std::abs(weight));
-  return largest < least_magnitude ? 0.0F : largest;
+  return largest < min_magnitude ? 0.0F : largest;
 }
 
 // The weights are scale · integer already, so the division is exact.

@@ -74,9 +74,9 @@ StackSpecification read_decoder_sizes(const ConfigFields& fields) {
   stack.block.feed_forward.width = fields.integer("intermediate_size");
   AttentionSpecification& attention = stack.block.attention;
   attention.query_heads = attention.key_value_heads = fields.integer("num_attention_heads");
-  require_config_extents(fields, {{"layers", stack.layers, most_layers},
+  require_config_extents(fields, {{"layers", stack.layers, max_layers},
                                   {"channels", stack.channels},
-                                  {"heads", attention.query_heads, most_heads},
+                                  {"heads", attention.query_heads, max_heads},
                                   {"context", stack.context}});
   if (fields.has("head_dim")) {
     attention.head_size = fields.integer("head_dim");

@@ -12,7 +12,7 @@ namespace marian {
 
 // The table of sinusoids has a row for each position that the config allows, whatever the size of
 // the file.
-constexpr std::int64_t most_positions = std::int64_t{1} << 17;
+constexpr std::int64_t max_positions = std::int64_t{1} << 17;
 
 NormPlacement read_placement(const ConfigFields& own) {
   const std::string name = own.text_or("norm_placement", "post");
@@ -48,7 +48,7 @@ void read_own(const ConfigFields& own, StackSpecification& stack) {
   attention.sinusoids = read_order(own);
   if (attention.positions == PositionKind::relative) {
     attention.relative = {.buckets = own.integer_or("relative_buckets", 32),
-                          .largest_distance = own.integer_or("relative_distance", 128),
+                          .max_distance = own.integer_or("relative_distance", 128),
                           .both_directions = stack.role == StackRole::encoder};
   }
   stack.embedding_dropout = own.number_or("embedding_dropout", stack.residual_dropout);
@@ -60,7 +60,7 @@ Architecture read(const ConfigFields& fields) {
   fields.refuse({"normalize_embedding"});
   if (read_positions(own) == PositionKind::sinusoidal) fields.need({"static_position_embeddings"});
   require_config_extents(fields,
-                         {{"context", fields.integer("max_position_embeddings"), most_positions}});
+                         {{"context", fields.integer("max_position_embeddings"), max_positions}});
   Architecture architecture = read_bart_like(fields);
   StackSpecification& decoder = architecture.stacks.back();
   architecture.shared_embedding = fields.boolean_or("share_encoder_decoder_embeddings", true);
@@ -89,7 +89,7 @@ OrderedJson own_options(const StackSpecification& decoder) {
   }
   if (attention.positions == PositionKind::relative) {
     own["relative_buckets"] = attention.relative.buckets;
-    own["relative_distance"] = attention.relative.largest_distance;
+    own["relative_distance"] = attention.relative.max_distance;
   }
   if (decoder.block.norm.epsilon != 1e-5F) {
     own["norm_epsilon"] = short_decimal(decoder.block.norm.epsilon);

@@ -40,9 +40,8 @@ StackSpecification read_stack(const ConfigFields& fields, const char* layers_key
   attention.query_heads = attention.key_value_heads = fields.integer("num_heads");
   attention.head_size = fields.integer("d_kv");
   attention.positions = PositionKind::relative;
-  attention.relative = {
-      .buckets = fields.integer_or("relative_attention_num_buckets", 32),
-      .largest_distance = fields.integer_or("relative_attention_max_distance", 128)};
+  attention.relative = {.buckets = fields.integer_or("relative_attention_num_buckets", 32),
+                        .max_distance = fields.integer_or("relative_attention_max_distance", 128)};
   attention.scale = 1.0F;
   stack.block.norm = {.kind = NormKind::rms,
                       .epsilon = fields.number_or("layer_norm_epsilon", 1e-6F)};
@@ -103,7 +102,7 @@ OrderedJson write(const Architecture& architecture) {
   json["num_heads"] = attention.query_heads;
   json["n_positions"] = decoder.context;
   json["relative_attention_num_buckets"] = attention.relative.buckets;
-  json["relative_attention_max_distance"] = attention.relative.largest_distance;
+  json["relative_attention_max_distance"] = attention.relative.max_distance;
   json["feed_forward_proj"] = feed_forward_name(decoder.block.feed_forward);
   json["dense_act_fn"] = activation_name(decoder.block.feed_forward.activation);
   json["is_gated_act"] = decoder.block.feed_forward.gated;

@@ -11,7 +11,7 @@ constexpr const char* token_fields[] = {"bos_token_id", "eos_token_id", "pad_tok
 // Options of generation: a file that is for it says them by leaving them out.
 constexpr const char* forced_fields[] = {"forced_bos_token_id", "forced_eos_token_id"};
 
-constexpr std::size_t most_ends = 4096;  // published models have up to ten
+constexpr std::size_t max_ends = 4096;  // published models have up to ten
 
 }  // namespace
 
@@ -34,9 +34,9 @@ std::vector<std::int64_t> read_end_tokens(const ConfigFields& fields,
   std::vector<std::int64_t> tokens;
   if (!fields.has("eos_token_id")) return tokens;
   const Json& stored = fields.at("eos_token_id");
-  require(!stored.is_array() || stored.size() <= most_ends, ErrorCode::corrupt_data,
+  require(!stored.is_array() || stored.size() <= max_ends, ErrorCode::corrupt_data,
           "{}: eos_token_id lists {} tokens; expected at most {}", fields.source_of("eos_token_id"),
-          stored.size(), most_ends);
+          stored.size(), max_ends);
   for (const Json& token : stored.is_array() ? stored : Json::array({stored})) {
     const std::int64_t id = fields.integer_of(token, "eos_token_id");
     require(id >= -1, ErrorCode::corrupt_data,

@@ -64,7 +64,7 @@ struct BeamRow {
   std::int32_t forbidden;
 
   // At most the smallest logit that exceeds the bar, as a float.
-  float least_logit(double bar) const {
+  float min_logit(double bar) const {
     const auto rounded = static_cast<float>(bar - offset);
     return std::nextafter(rounded, -std::numeric_limits<float>::infinity());
   }
@@ -93,11 +93,11 @@ void find_candidates(View<const float> logits, std::span<const double> log_proba
     const BeamRow of_row{row, log_probabilities[static_cast<std::size_t>(r)] - normaliser,
                          static_cast<std::int32_t>(r), allowed.forbidden};
     std::int64_t begin = 0;
-    float least = of_row.least_logit(likeliest.bar());
+    float least = of_row.min_logit(likeliest.bar());
     for (; begin + scanned <= allowed.count; begin += scanned) {
       if (!any_at_least(row + begin, least)) continue;
       of_row.offer(begin, begin + scanned, likeliest);
-      least = of_row.least_logit(likeliest.bar());
+      least = of_row.min_logit(likeliest.bar());
     }
     of_row.offer(begin, allowed.count, likeliest);
   }

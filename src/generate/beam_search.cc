@@ -343,7 +343,7 @@ void BeamOptions::validate(const Architecture& architecture) const {
   in("the number of hypotheses", n_best, 1, beams);
   in("the maximum length", max_length, 0, architecture.decoder().context);
   in("the number of tokens to draw from", drawable, 0, architecture.decoder().vocabulary_size);
-  in("the batch size in tokens", batch_tokens, 1, largest_extent);
+  in("the batch size in tokens", batch_tokens, 1, max_extent);
   require(std::isfinite(length_penalty) && std::abs(length_penalty) <= 100,
           ErrorCode::invalid_argument, "the length penalty is {}: expected −100 to 100",
           length_penalty);

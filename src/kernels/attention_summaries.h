@@ -9,7 +9,7 @@ namespace heed::kernels {
 
 // Statistics of every row p of the pattern, before dropout; s is a position of the memory and
 // o = S − T + t the query's own. Each is (B, H, T) and overwritten. Where p is zero, masked by
-// causality or a window, nothing is added. With a full mask s also runs behind o, as noted.
+// causality or a window, nothing is added. With a full mask s also runs after o, as noted.
 template <class T>
 struct AttentionRowStatistics {
   View<T> entropy;    // −Σ p·ln p = log_sum_exp − Σ p·scores, in nats

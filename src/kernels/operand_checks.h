@@ -241,7 +241,7 @@ void attention_options(const Input& input, const Shape& query, std::int64_t memo
   require(
       offset == 0 || (offset > 0 && input.mask == Mask::causal && !input.position_bias.present()),
       ErrorCode::invalid_argument,
-      "queries {} positions behind the memory: expected 0 or, with a causal mask and without "
+      "queries {} positions after the memory: expected 0 or, with a causal mask and without "
       "position bias, a positive number",
       offset);
   require(input.mask == Mask::full || query[1] <= memory + offset, ErrorCode::invalid_argument,
@@ -399,7 +399,7 @@ void adamw(const AdamWState<T>& state, const AdamWStep<T>& step) {
 template <class T>
 void whole_memory(const AttentionInput<T>& input) {
   require(input.query_offset == 0, ErrorCode::invalid_argument,
-          "summaries of queries {} positions behind the memory: expected a whole memory",
+          "summaries of queries {} positions after the memory: expected a whole memory",
           input.query_offset);
 }
 

@@ -153,7 +153,7 @@ struct AttentionInput {
   std::int64_t positions = 0;
   // Not with a soft cap.
   PositionBias<T> position_bias{};
-  // Causal only, without position bias: how far behind the end of the memory the queries are, which
+  // Causal only, without position bias: how far after the end of the memory the queries are, which
   // is then a part of what they attend to: query t has position S − T + query_offset + t of it. A
   // query that a window lets see none of it has out = 0 and log_sum_exp = −∞.
   std::int64_t query_offset = 0;

@@ -34,7 +34,7 @@ void validate_rotary(const AttentionSpecification& attention) {
   require(std::isfinite(scaling.factor) && scaling.factor >= 1, ErrorCode::invalid_argument,
           "the factor of a rotary scaling must be at least 1, not {}", scaling.factor);
   if (scaling.kind == RotaryScalingKind::linear) return;
-  require(scaling.original_context >= 1 && scaling.original_context <= largest_extent,
+  require(scaling.original_context >= 1 && scaling.original_context <= max_extent,
           ErrorCode::invalid_argument,
           "a rotary scaling needs the context of pretraining, at least 1, not {}",
           scaling.original_context);
@@ -72,11 +72,10 @@ void validate_relative(const RelativePositions& relative) {
           ErrorCode::invalid_argument,
           "relative positions have a multiple of {} buckets, up to 65536, not {}", least,
           relative.buckets);
-  require(relative.largest_distance > relative.buckets / least &&
-              relative.largest_distance <= largest_extent,
+  require(relative.max_distance > relative.buckets / least && relative.max_distance <= max_extent,
           ErrorCode::invalid_argument,
           "the largest relative distance must be above {} and at most {}, not {}",
-          relative.buckets / least, largest_extent, relative.largest_distance);
+          relative.buckets / least, max_extent, relative.max_distance);
 }
 
 void validate_mask(const MaskSpecification& mask, std::int64_t layers) {
@@ -88,15 +87,15 @@ void validate_mask(const MaskSpecification& mask, std::int64_t layers) {
           "a banded mask of {} layers has {} windows: expected one for each layer", layers,
           mask.windows.size());
   for (const std::int64_t window : mask.windows) {
-    require(window >= 0 && window <= largest_extent, ErrorCode::invalid_argument,
-            "an attention window must be between 0 (none) and {}, not {}", largest_extent, window);
+    require(window >= 0 && window <= max_extent, ErrorCode::invalid_argument,
+            "an attention window must be between 0 (none) and {}, not {}", max_extent, window);
   }
 }
 
 void validate_attention(const AttentionSpecification& attention, std::int64_t layers) {
-  require_extent(attention.query_heads, most_heads, "heads");
-  require_extent(attention.key_value_heads, most_heads, "key/value heads");
-  require_extent(attention.head_size, most_heads, "head size");
+  require_extent(attention.query_heads, max_heads, "heads");
+  require_extent(attention.key_value_heads, max_heads, "key/value heads");
+  require_extent(attention.head_size, max_heads, "head size");
   require(attention.query_heads % attention.key_value_heads == 0, ErrorCode::invalid_argument,
           "{} query heads cannot share {} key/value heads evenly", attention.query_heads,
           attention.key_value_heads);
@@ -120,10 +119,10 @@ float AttentionSpecification::score_scale() const {
 }
 
 void StackSpecification::validate() const {
-  require_extent(vocabulary_size, largest_extent, "vocabulary size");
-  require_extent(context, largest_extent, "context");
-  require_extent(channels, largest_extent, "channels");
-  require_extent(layers, most_layers, "layers");
+  require_extent(vocabulary_size, max_extent, "vocabulary size");
+  require_extent(context, max_extent, "context");
+  require_extent(channels, max_extent, "channels");
+  require_extent(layers, max_layers, "layers");
   validate_attention(block.attention, layers);
   if (block.cross_attention) {
     const AttentionSpecification& cross = *block.cross_attention;
@@ -132,7 +131,7 @@ void StackSpecification::validate() const {
             "cross-attention has queries of {} channels and attention of {}: expected the same",
             cross.query_width(), block.attention.query_width());
   }
-  require_extent(block.feed_forward.width, largest_extent, "feed-forward size");
+  require_extent(block.feed_forward.width, max_extent, "feed-forward size");
   require(std::isfinite(block.norm.epsilon) && block.norm.epsilon > 0, ErrorCode::invalid_argument,
           "layer_norm_epsilon must be positive, not {}", block.norm.epsilon);
   require(block.norm.kind == NormKind::layer || !block.norm.bias, ErrorCode::invalid_argument,
@@ -147,8 +146,8 @@ void StackSpecification::validate() const {
           ErrorCode::invalid_argument,
           "the scale before the unembedding must be positive, and 1 without a final norm, not {}",
           logit_scale);
-  require(token_types >= 0 && token_types <= largest_extent, ErrorCode::invalid_argument,
-          "token types must be between 0 and {}, not {}", largest_extent, token_types);
+  require(token_types >= 0 && token_types <= max_extent, ErrorCode::invalid_argument,
+          "token types must be between 0 and {}, not {}", max_extent, token_types);
   require(has_unembedding || !prediction_head, ErrorCode::invalid_argument,
           "a stack without an unembedding has no prediction head");
   require(has_unembedding || !unembedding_bias, ErrorCode::invalid_argument,
@@ -250,10 +249,10 @@ std::int64_t RelativePositions::bucket(std::int64_t distance) const {
   const std::int64_t exact = own / 2;
   if (away < exact) return first + away;
   // In f32, as published: a boundary falls on the same side.
-  const float position = std::log(static_cast<float>(away) / static_cast<float>(exact)) /
-                         static_cast<float>(std::log(static_cast<double>(largest_distance) /
-                                                     static_cast<double>(exact))) *
-                         static_cast<float>(own - exact);
+  const float position =
+      std::log(static_cast<float>(away) / static_cast<float>(exact)) /
+      static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact))) *
+      static_cast<float>(own - exact);
   return first + std::min(exact + static_cast<std::int64_t>(position), own - 1);
 }
 

@@ -16,9 +16,9 @@ using kernels::Activation;
 using kernels::RotaryPairing;
 
 // Bounds above any real model, low enough that products of extents fit in 63 bits.
-inline constexpr std::int64_t largest_extent = std::int64_t{1} << 24;
-inline constexpr std::int64_t most_layers = 4096;
-inline constexpr std::int64_t most_heads = 65536;
+inline constexpr std::int64_t max_extent = std::int64_t{1} << 24;
+inline constexpr std::int64_t max_layers = 4096;
+inline constexpr std::int64_t max_heads = 65536;
 
 enum class NormKind {
   layer,  // (x − mean) / deviation · gain + bias (Ba, Kiros, Hinton 2016)
@@ -55,8 +55,8 @@ enum class SinusoidOrder {
 // and logarithmic from there to the largest. A bias is learned for each bucket and head.
 struct RelativePositions {
   std::int64_t buckets = 32;
-  std::int64_t largest_distance = 128;  // and beyond: the last bucket
-  bool both_directions = false;         // encoders: half of the buckets for keys after the query
+  std::int64_t max_distance = 128;  // and beyond: the last bucket
+  bool both_directions = false;     // encoders: half of the buckets for keys after the query
 
   // Of a key `distance` positions after the query (negative: before it).
   std::int64_t bucket(std::int64_t distance) const;

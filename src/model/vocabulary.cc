@@ -16,10 +16,10 @@ constexpr std::int64_t chunk_elements = std::int64_t{1} << 26;
 
 // For passes of `rows` rows: equal chunks, except for the last.
 std::int64_t rows_of_chunks(std::int64_t vocabulary_size, std::int64_t rows,
-                            std::int64_t most_rows = VocabularyLoss::most_chunk_rows) {
+                            std::int64_t max_rows = VocabularyLoss::max_chunk_rows) {
   const std::int64_t most = std::min(std::clamp<std::int64_t>(chunk_elements / vocabulary_size, 16,
-                                                              VocabularyLoss::most_chunk_rows),
-                                     most_rows);
+                                                              VocabularyLoss::max_chunk_rows),
+                                     max_rows);
   const std::int64_t chunks = std::max<std::int64_t>((rows + most - 1) / most, 1);
   return (rows + chunks - 1) / chunks;
 }

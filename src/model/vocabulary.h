@@ -33,9 +33,9 @@ class VocabularyLoss {
   // `chunk_rows` are the most rows of a chunk: fewer keep the logits in the processor's caches, and
   // pack the unembedding more often.
   explicit VocabularyLoss(std::int64_t vocabulary_size, float label_smoothing = 0.0F,
-                          std::int64_t chunk_rows = most_chunk_rows);
+                          std::int64_t chunk_rows = max_chunk_rows);
 
-  static constexpr std::int64_t most_chunk_rows = 4096;
+  static constexpr std::int64_t max_chunk_rows = 4096;
 
   float label_smoothing() const { return label_smoothing_; }
 

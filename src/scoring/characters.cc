@@ -34,15 +34,15 @@ bool is_ignored_by_case(char32_t character) {
   }
 }
 
-// A capital sigma has a form of its own at the end of a word: a letter before it, none behind it.
+// A capital sigma has a form of its own at the end of a word: a letter before it, none after it.
 bool ends_word(std::u32string_view text, std::size_t position) {
   const auto before =
       std::find_if_not(std::make_reverse_iterator(text.begin() + std::ptrdiff_t(position)),
                        text.rend(), is_ignored_by_case);
   if (before == text.rend() || !is_cased(*before)) return false;
-  const auto behind =
+  const auto after =
       std::find_if_not(text.begin() + std::ptrdiff_t(position) + 1, text.end(), is_ignored_by_case);
-  return behind == text.end() || !is_cased(*behind);
+  return after == text.end() || !is_cased(*after);
 }
 
 }  // namespace

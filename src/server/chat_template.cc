@@ -15,7 +15,7 @@ namespace heed::server {
 namespace {
 
 constexpr std::string_view content_mark = "{content}";
-constexpr std::size_t largest_file = 16 << 20;  // bytes; published ones have up to a few million
+constexpr std::size_t max_file = 16 << 20;  // bytes; published ones have up to a few million
 constexpr std::size_t max_template_stops = 16;
 
 // Base models know dialogues from books and web pages: names, colons and line breaks.
@@ -75,7 +75,7 @@ ChosenTemplate template_of_model(const LoadedModel& model) {
 ModelChat jinja_file(const std::string& file, const std::string& name, const LoadedModel& model) {
   std::map<std::string, std::string> special_tokens;
   if (auto own = find_chat_template(model)) special_tokens = std::move(own->special_tokens);
-  return {read_text_file(file, chat::largest_template), name, std::move(special_tokens)};
+  return {read_text_file(file, chat::max_template), name, std::move(special_tokens)};
 }
 
 }  // namespace
@@ -154,8 +154,7 @@ ChosenTemplate choose_chat_template(const std::string& wanted, const LoadedModel
   if (name.ends_with(".jinja")) {
     return {ChatTemplate::from_jinja(jinja_file(wanted, name, model)), ""};
   }
-  return {ChatTemplate::from_json(parse_json(read_text_file(wanted, largest_file), wanted), name),
-          ""};
+  return {ChatTemplate::from_json(parse_json(read_text_file(wanted, max_file), wanted), name), ""};
 }
 
 }  // namespace heed::server

@@ -31,7 +31,7 @@ OrderedJson finish_reason_json(std::optional<SequenceEnd> end) {
 }
 
 // Where the text of the next token, of these bytes, begins; then counts it.
-std::int64_t Choice::offset_behind(std::string_view bytes) {
+std::int64_t Choice::offset_after(std::string_view bytes) {
   const std::int64_t offset = decoded_characters_;
   decoded_characters_ += characters(decoded_.push(bytes));
   return offset;
@@ -42,7 +42,7 @@ void Choice::echo(std::span<const std::int32_t> prompt, std::span<const TokenSco
   const std::vector<std::string> pieces = model_.text_pieces(prompt);
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     text_ += stream.push(pieces[i]);
-    const std::int64_t offset = offset_behind(pieces[i]);
+    const std::int64_t offset = offset_after(pieces[i]);
     if (!options_.has_log_probabilities) continue;
     const bool is_first = i == 0;
     scored_.push_back({.offset = offset,
@@ -65,7 +65,7 @@ void Choice::add(const Sequence::Piece& piece) {
   has_end_of_text_ = piece.is_end_of_text;
   const bool has_text = !piece.is_end_of_text && !piece.is_hidden;
   const std::int64_t offset =
-      has_text ? offset_behind(model_.token_bytes(*piece.token)) : decoded_characters_;
+      has_text ? offset_after(model_.token_bytes(*piece.token)) : decoded_characters_;
   if (!piece.score) return;
   sum_ += piece.score->token.value;
   ++tokens_;

@@ -52,7 +52,7 @@ class Choice {
   double mean_log_probability() const { return tokens_ == 0 ? 0 : sum_ / tokens_; }
 
  private:
-  std::int64_t offset_behind(std::string_view bytes);
+  std::int64_t offset_after(std::string_view bytes);
 
   const LoadedModel& model_;
   const Options options_;

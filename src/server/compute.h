@@ -46,7 +46,7 @@ class Compute {
   // The same without waiting; the job must not throw. A job may post another.
   void post(std::function<void()> job);
 
-  // The same behind all jobs that are posted meanwhile, where their callers do them.
+  // The same after all jobs that are posted meanwhile, where their callers do them.
   void post_last(std::function<void()> job);
 
   std::int64_t waiting() const;  // jobs not yet begun

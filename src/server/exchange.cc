@@ -51,7 +51,7 @@ bool is_inside(std::string_view segment) {
 
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> segments;
-  std::size_t begin = 1;  // behind the leading slash
+  std::size_t begin = 1;  // after the leading slash
   while (begin <= path.size()) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     segments.push_back(decoded(path.substr(begin, end - begin), '\0'));

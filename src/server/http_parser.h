@@ -59,9 +59,9 @@ class RequestParser {
   RequestParser& operator=(const RequestParser&) = delete;
 
   // Parses `bytes`, which begin where the last call's consumed ones ended, and returns how many it
-  // consumed: never any behind the header section in the call that completes it, nor behind the
-  // request. What is not consumed must come again with more bytes behind it. Throws HttpError for
-  // what is no request; then nothing behind it can be read as one.
+  // consumed: never any after the header section in the call that completes it, nor after the
+  // request. What is not consumed must come again with more bytes after it. Throws HttpError for
+  // what is no request; then nothing after it can be read as one.
   std::size_t put(std::string_view bytes);
 
   Phase phase() const { return phase_; }

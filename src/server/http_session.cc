@@ -122,7 +122,7 @@ bool send_reply(Connection& connection, const Reply& reply, ReplyFraming framing
 
 void HttpSession::run() {
   for (int left = max_requests_per_connection; left > 0; --left) {
-    // Some clients send an empty line behind a request.
+    // Some clients send an empty line after a request.
     while (connection_.unread().starts_with("\r\n")) connection_.consume(2);
     const auto deadline = Connection::after(services_.options.idle_time);
     if (connection_.unread().empty() &&

@@ -9,8 +9,8 @@ std::size_t ArenaLayout::add(std::string name, const Shape& shape) {
           "the arena already has a tensor named '{}'", name);
   constexpr std::int64_t cache_line = 16;
   // Larger than any memory, and small enough that the bytes of several arenas fit in 63 bits.
-  constexpr std::int64_t most_elements = std::int64_t{1} << 56;
-  require(shape.size() <= most_elements && size_ <= most_elements - shape.size(),
+  constexpr std::int64_t max_elements = std::int64_t{1} << 56;
+  require(shape.size() <= max_elements && size_ <= max_elements - shape.size(),
           ErrorCode::invalid_argument, "'{}' of shape {} makes an arena of more than 2^56 elements",
           name, shape.text());
   entries_.push_back({std::move(name), shape, size_});

@@ -22,7 +22,7 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 // From this size on, blocks are mapped from the system, which zeroes them: zeroing again would
 // touch every page twice, on one thread.
-constexpr std::size_t least_mapped = std::size_t{32} << 20;
+constexpr std::size_t min_mapped = std::size_t{32} << 20;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -72,7 +72,7 @@ std::size_t allocated_bytes(std::size_t bytes) {
 }
 
 Memory allocate_memory(std::size_t bytes) {
-  const bool large = is_large(bytes), maps = bytes >= least_mapped;
+  const bool large = is_large(bytes), maps = bytes >= min_mapped;
   const std::size_t unit = unit_of(bytes);
   require(bytes <= SIZE_MAX - 2 * unit, ErrorCode::out_of_memory, "cannot allocate {} bytes",
           bytes);

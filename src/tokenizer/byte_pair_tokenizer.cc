@@ -70,7 +70,7 @@ bool stands_for_itself(int byte) {
 
 constexpr const char* pre_tokenizer_key = "pre_tokenizer";
 constexpr const char* known_steps =
-    "ByteLevel, alone, behind Digits, or behind a Split by the pattern of LLaMA 3, Qwen2, GPT-4o "
+    "ByteLevel, alone, after Digits, or after a Split by the pattern of LLaMA 3, Qwen2, GPT-4o "
     "or "
     "Mistral NeMo";
 
@@ -114,10 +114,10 @@ void check_byte_level_pattern(bool use_regex, const std::optional<WordPattern>& 
                               std::string_view source) {
   const bool is_digits = before && sets_digits_apart(*before);
   require(!is_digits || use_regex, ErrorCode::unsupported,
-          "{}: 'use_regex' of ByteLevel is false behind the step 'Digits'; expected true", source);
+          "{}: 'use_regex' of ByteLevel is false after the step 'Digits'; expected true", source);
   require(is_digits || use_regex != before.has_value(), ErrorCode::unsupported,
           "{}: 'use_regex' of ByteLevel is {} {} a Split; expected the contrary", source, use_regex,
-          before ? "behind" : "without");
+          before ? "after" : "without");
 }
 
 WordPattern read_pre_tokenizer(const Json& document, std::string_view source) {

@@ -13,10 +13,10 @@ namespace heed {
 namespace {
 
 constexpr std::size_t unit_bytes = sizeof(std::uint32_t);
-constexpr std::size_t largest_charsmap = 4 << 20;  // published ones have a quarter of a MiB
-constexpr std::size_t longest_replacement = 64;    // bytes; U+FDFA has the longest of Unicode, 33
+constexpr std::size_t max_charsmap = 4 << 20;  // published ones have a quarter of a MiB
+constexpr std::size_t max_replacement = 64;    // bytes; U+FDFA has the longest of Unicode, 33
 // Readers keep the keys that a text begins with in arrays of this size.
-constexpr int most_nested_keys = 32;
+constexpr int max_nested_keys = 32;
 
 std::uint32_t read_unit(std::string_view bytes, std::size_t position) {
   std::uint32_t value = 0;
@@ -50,11 +50,11 @@ class PrecompiledStep : public NormaliserStep {
       : encoded_(std::move(encoded)), map_(std::move(map)) {}
 
   void apply(std::string_view text, ChangedText& result) const override {
-    constexpr std::size_t longest_whole = 5;
+    constexpr std::size_t max_whole = 5;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::string_view grapheme = text.substr(begin, grapheme_size(text.substr(begin)));
       begin += grapheme.size();
-      if (grapheme.size() <= longest_whole && replaces(grapheme, result)) continue;
+      if (grapheme.size() <= max_whole && replaces(grapheme, result)) continue;
       for (std::size_t i = 0; i < grapheme.size();) {
         const std::string_view part = grapheme.substr(i, read_utf8(grapheme, i).length);
         if (!replaces(part, result)) result.keep(part);
@@ -96,9 +96,9 @@ int six_bits(char letter) {
 }  // namespace
 
 Charsmap::Charsmap(std::string_view bytes, std::string_view source) {
-  require(bytes.size() >= unit_bytes && bytes.size() <= largest_charsmap, ErrorCode::corrupt_data,
+  require(bytes.size() >= unit_bytes && bytes.size() <= max_charsmap, ErrorCode::corrupt_data,
           "{}: the precompiled charsmap has {} bytes; expected {} to {}", source, bytes.size(),
-          unit_bytes, largest_charsmap);
+          unit_bytes, max_charsmap);
   const std::size_t array_bytes = read_unit(bytes, 0);
   const std::size_t most = bytes.size() - unit_bytes;
   require(array_bytes > 0 && array_bytes <= most && array_bytes % unit_bytes == 0,
@@ -144,7 +144,7 @@ void Charsmap::check_array(std::string_view source) const {
   };
   constexpr int unseen = -1;
   constexpr int open = -2;
-  std::vector<int> nested(units_.size(), unseen);  // most leaves on a walk behind the node
+  std::vector<int> nested(units_.size(), unseen);  // most leaves on a walk after the node
   std::vector<Visit> path = {{.node = 0}};
   while (!path.empty()) {
     Visit& visit = path.back();
@@ -179,16 +179,16 @@ void Charsmap::check_array(std::string_view source) const {
                 source, value, strings_.size());
         const std::size_t size = strings_.find('\0', value) - value;
         require(
-            size <= longest_replacement, ErrorCode::unsupported,
+            size <= max_replacement, ErrorCode::unsupported,
             "{}: the replacement at byte {} of the precompiled charsmap has {} bytes; supported "
             "are up to {}",
-            source, value, size, longest_replacement);
+            source, value, size, max_replacement);
       }
       most = std::max(most, nested[child] + (has_leaf(child) ? 1 : 0));
     }
-    require(most <= most_nested_keys, ErrorCode::corrupt_data,
+    require(most <= max_nested_keys, ErrorCode::corrupt_data,
             "{}: {} keys of the precompiled charsmap begin with each other; expected at most {}",
-            source, most, most_nested_keys);
+            source, most, max_nested_keys);
     nested[visit.node] = most;
     path.pop_back();
   }

@@ -12,7 +12,7 @@ int combining_class(utf8proc_int32_t point);
 
 void append_decomposition(char32_t code_point, std::vector<utf8proc_int32_t>& points);
 
-// The marks behind each character in the order of their classes, which utf8proc sorts in quadratic
+// The marks after each character in the order of their classes, which utf8proc sorts in quadratic
 // time.
 void sort_marks(std::vector<utf8proc_int32_t>& points);
 

@@ -51,7 +51,7 @@ std::vector<AddedToken> read_added_tokens(const Json& document, std::string_view
 std::vector<std::string> tokens_by_id(const Json& vocabulary, const std::vector<AddedToken>& added,
                                       std::string_view source);
 
-// Puts added tokens at their ids, behind the vocabulary or where it has a gap. Throws
+// Puts added tokens at their ids, after the vocabulary or where it has a gap. Throws
 // Error{corrupt_data} when an id is another token's, and when half of the ids or more have no
 // token.
 void place_added_tokens(std::vector<std::string>& tokens, const std::vector<AddedToken>& added,

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t no_rank = UINT32_MAX;
 
 // Up to here the linear scan is faster than a heap (they meet at about 100 bytes of one class).
-constexpr std::size_t longest_short_word = 96;
+constexpr std::size_t max_short_word = 96;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void Merger::append_tokens(std::span<const std::int32_t> word,
 
 template <class IdAt>
 void Merger::append_merged(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const {
-  if (count <= longest_short_word) {
+  if (count <= max_short_word) {
     append_short(count, id_at, tokens);
   } else {
     append_long(count, id_at, tokens);
@@ -55,8 +55,8 @@ void Merger::append_merged(std::size_t count, IdAt id_at, std::vector<std::int32
 
 template <class IdAt>
 void Merger::append_short(std::size_t count, IdAt id_at, std::vector<std::int32_t>& tokens) const {
-  std::array<std::int32_t, longest_short_word> ids;
-  std::array<Outcome, longest_short_word> pairs;  // pairs[i] joins ids[i] and ids[i + 1]
+  std::array<std::int32_t, max_short_word> ids;
+  std::array<Outcome, max_short_word> pairs;  // pairs[i] joins ids[i] and ids[i + 1]
   for (std::size_t i = 0; i < count; ++i) ids[i] = id_at(i);
   for (std::size_t i = 0; i + 1 < count; ++i) pairs[i] = outcome(ids[i], ids[i + 1]);
   while (count > 1) {

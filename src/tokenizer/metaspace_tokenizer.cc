@@ -54,7 +54,7 @@ bool is_replace(const Json& step, std::string_view from, std::string_view to) {
          step["content"] == Json(to);
 }
 
-// Gemma's, behind a normaliser that has replaced every space: it finds nothing to split at.
+// Gemma's, after a normaliser that has replaced every space: it finds nothing to split at.
 bool splits_at_spaces(const Json& step) {
   return step_type(step) == "Split" && step.contains("pattern") &&
          step["pattern"] == Json({{"String", " "}});

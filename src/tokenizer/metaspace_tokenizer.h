@@ -25,7 +25,7 @@ struct MetaspaceDefinition {
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
   std::vector<AddedToken> added;
   TextNormalisation normalisation;     // its `metaspace` is true
-  bool splits_words = false;           // before every space: no token has a space behind its first
+  bool splits_words = false;           // before every space: no token has a space after its first
   bool byte_fallback = false;          // <0x00> to <0xFF> are the tokens of bytes
   std::optional<std::string> unknown;  // for characters without a token, where there are no bytes
   bool fuse_unknown = false;           // several such characters in a row are one unknown token
@@ -62,7 +62,7 @@ class MetaspaceTokenizer : public Tokenizer {
   std::vector<MergeRule> merges_;
   std::vector<std::int32_t> character_ids_;  // by code point, where U+2581 is a space; -1: none
   std::array<std::int32_t, 256> byte_ids_{};
-  // Characters that stand before a space within some token. Behind all others a space begins a
+  // Characters that stand before a space within some token. After all others a space begins a
   // word: no merge joins the two.
   std::unordered_set<char32_t> before_spaces_;
   std::optional<Merger> merger_;

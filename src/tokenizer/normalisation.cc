@@ -88,11 +88,11 @@ void ChangedText::keep(std::string_view part) {
 }
 
 void ChangedText::replace(std::size_t source_size, std::string_view replacement) {
-  require(replacement.size() <= most_bytes_ && text_.size() <= most_bytes_ - replacement.size(),
+  require(replacement.size() <= max_bytes_ && text_.size() <= max_bytes_ - replacement.size(),
           ErrorCode::unsupported,
           "the normaliser of this tokenizer makes more than {} bytes of a text; supported are {} "
           "bytes for each of the text",
-          most_bytes_, most_normalised_growth);
+          max_bytes_, max_normalised_growth);
   changes_.push_back(
       {source_size_, source_size_ + source_size, text_.size(), text_.size() + replacement.size()});
   text_ += replacement;
@@ -125,12 +125,12 @@ void ChangedText::append(const ChangedText& other, std::size_t begin, std::size_
 
 TextRange ChangedText::source_of(std::size_t begin, std::size_t end) const {
   TextRange source{begin, end};
-  const auto behind = std::ranges::partition_point(
+  const auto after = std::ranges::partition_point(
       changes_, [&](const ChangedPart& change) { return change.end <= begin; });
-  if (behind != changes_.end() && behind->begin < begin) {
-    source.begin = behind->source_begin;
-  } else if (behind != changes_.begin()) {
-    source.begin = std::prev(behind)->source_end + (begin - std::prev(behind)->end);
+  if (after != changes_.end() && after->begin < begin) {
+    source.begin = after->source_begin;
+  } else if (after != changes_.begin()) {
+    source.begin = std::prev(after)->source_end + (begin - std::prev(after)->end);
   }
   const auto from_end = std::ranges::partition_point(
       changes_, [&](const ChangedPart& change) { return change.begin < end; });

@@ -15,7 +15,7 @@ namespace heed {
 
 // A normaliser of a file may make at most this many bytes of each byte of a text. The longest
 // replacement of Unicode makes 11 of one (U+FDFA in form KC), and 13 with U+2581 for its spaces.
-inline constexpr std::size_t most_normalised_growth = 16;
+inline constexpr std::size_t max_normalised_growth = 16;
 
 // Bytes of a text, [begin, end).
 struct TextRange {
@@ -43,10 +43,10 @@ class ChangedText {
   void reserve(std::size_t bytes) { text_.reserve(bytes); }
 
   // From now on replace() throws Error{unsupported} where the text would be longer than `bytes`.
-  void limit_size(std::size_t bytes) { most_bytes_ = bytes; }
+  void limit_size(std::size_t bytes) { max_bytes_ = bytes; }
 
   // The part of the source that [begin, end) of the text was made from: all of a changed part, but
-  // nothing that was dropped before or behind.
+  // nothing that was dropped before or after.
   TextRange source_of(std::size_t begin, std::size_t end) const;
 
   // The next `part` of the source, as it is.
@@ -62,7 +62,7 @@ class ChangedText {
   std::string text_;
   std::vector<ChangedPart> changes_;  // in order
   std::size_t source_size_ = 0;
-  std::size_t most_bytes_ = SIZE_MAX;
+  std::size_t max_bytes_ = SIZE_MAX;
 };
 
 // Finds source offsets for ascending positions in a changed text. Inside a changed part, where no
@@ -74,7 +74,7 @@ class SourceOffsets {
 
  private:
   const std::vector<ChangedPart>& changes_;
-  std::size_t next_ = 0;  // the first part that ends behind the last position
+  std::size_t next_ = 0;  // the first part that ends after the last position
 };
 
 // Normalisation form C. False where the text certainly is in this form.

@@ -158,7 +158,7 @@ void append_without_accents(std::vector<utf8proc_int32_t>& points, std::string& 
   }
 }
 
-// A character and the marks behind it, whose order may change, are one part.
+// A character and the marks after it, whose order may change, are one part.
 void strip_accents(std::string_view text, ChangedText& result) {
   std::size_t kept = 0;  // everything before is in `result`
   std::vector<utf8proc_int32_t> points;
@@ -241,7 +241,7 @@ ChangedText NormaliserSteps::apply(std::string_view text) const {
     result.keep(text);
     return result;
   }
-  const std::size_t most = most_normalised_growth * text.size();
+  const std::size_t most = max_normalised_growth * text.size();
   result.limit_size(most);
   steps_.front()->apply(text, result);
   for (std::size_t i = 1; i < steps_.size(); ++i) {

@@ -65,7 +65,7 @@ struct WordKey {
 
 class WordCache {
  public:
-  static constexpr std::size_t most_tokens = 8;
+  static constexpr std::size_t max_tokens = 8;
 
   WordCache() : entries_(entry_count) {}
 
@@ -82,7 +82,7 @@ class WordCache {
 
   // `tokens` is not empty. Replaces the older entry of the set.
   void insert(const WordKey& key, std::span<const std::int32_t> tokens) {
-    if (tokens.size() > most_tokens) return;
+    if (tokens.size() > max_tokens) return;
     const std::size_t slot = key.hash() & (entry_count - 1);
     entries_[slot ^ 1] = entries_[slot];
     Entry& entry = entries_[slot];
@@ -99,7 +99,7 @@ class WordCache {
     std::array<std::uint64_t, 3> bytes;
     std::uint16_t length;  // 0: vacant
     std::uint16_t count;
-    std::array<std::int32_t, most_tokens> tokens;
+    std::array<std::int32_t, max_tokens> tokens;
 
     bool holds(const WordKey& key) const {
       return bytes[0] == key.bytes[0] && bytes[1] == key.bytes[1] && bytes[2] == key.bytes[2] &&
@@ -150,7 +150,7 @@ class WordCachePool {
 };
 
 struct PieceEncoder {
-  // Whether the words before and behind a position of the text do not depend on each other.
+  // Whether the words before and after a position of the text do not depend on each other.
   std::function<bool(std::string_view text, std::size_t position)> is_boundary;
   // Appends the tokens of a part of the text that begins and ends at boundaries or added tokens.
   std::function<void(std::string_view part, WordCache& cache, std::vector<std::int32_t>& tokens)>

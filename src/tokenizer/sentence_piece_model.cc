@@ -115,7 +115,7 @@ constexpr std::uint32_t normalizer_escape_whitespaces = 5;
 constexpr std::uint64_t unigram_model = 1;
 constexpr std::uint64_t bpe_model = 2;
 
-constexpr std::size_t largest_model = std::size_t{1} << 30;
+constexpr std::size_t max_model = std::size_t{1} << 30;
 
 void expect_type(const ProtobufField& field, WireType type, const char* name,
                  std::string_view source) {
@@ -223,9 +223,9 @@ void check_pieces(SentencePieceModel& model, std::string_view source) {
 }  // namespace
 
 SentencePieceModel read_sentence_piece_model(std::string_view bytes, std::string_view source) {
-  require(!bytes.empty() && bytes.size() <= largest_model, ErrorCode::corrupt_data,
+  require(!bytes.empty() && bytes.size() <= max_model, ErrorCode::corrupt_data,
           "{}: a SentencePiece model of {} bytes; expected 1 to {}", source, bytes.size(),
-          largest_model);
+          max_model);
   SentencePieceModel model;
   std::unordered_set<std::uint32_t> seen;
   ProtobufFields fields(bytes, source);
@@ -257,16 +257,16 @@ SentencePieceModel read_sentence_piece_model(std::string_view bytes, std::string
 }
 
 SentencePieceEncoder::SentencePieceEncoder(SentencePieceModel model) : model_(std::move(model)) {
-  least_score_ = std::numeric_limits<float>::max();
-  most_score_ = std::numeric_limits<float>::min();  // and not lowest(), as the library has it
+  min_score_ = std::numeric_limits<float>::max();
+  max_score_ = std::numeric_limits<float>::min();  // and not lowest(), as the library has it
   std::vector<std::pair<std::string_view, std::int32_t>> found, user_defined;
   for (std::size_t i = 0; i < model_.pieces.size(); ++i) {
     const SentencePiece& piece = model_.pieces[i];
     const std::pair entry(std::string_view(piece.text), static_cast<std::int32_t>(i));
     ids_.insert(entry);
     if (piece.kind == PieceKind::normal) {
-      least_score_ = std::min(least_score_, piece.score);
-      most_score_ = std::max(most_score_, piece.score);
+      min_score_ = std::min(min_score_, piece.score);
+      max_score_ = std::max(max_score_, piece.score);
     }
     if (piece.kind == PieceKind::user_defined) user_defined.push_back(entry);
     const bool is_found = piece.kind == PieceKind::normal ||
@@ -353,14 +353,14 @@ std::vector<SentencePieceEncoder::Found> SentencePieceEncoder::most_likely(
     found_.for_each_prefix(text.substr(begin), [&](std::int32_t piece, std::size_t size) {
       if (is(piece, PieceKind::unused)) return;
       const double score = is(piece, PieceKind::user_defined)
-                               ? static_cast<float>(size) * most_score_ - 0.1
+                               ? static_cast<float>(size) * max_score_ - 0.1
                                : model_.pieces[static_cast<std::size_t>(piece)].score;
       offer(piece, size, score);
       has_character = has_character || size == character;
     });
     if (!has_character) {
       // In single precision.
-      const float sum = least_score_ - unknown_penalty + before;
+      const float sum = min_score_ - unknown_penalty + before;
       Best& end = best[begin + character];
       if (end.begin == unreached || sum > end.score) end = {sum, model_.unknown, begin};
     }

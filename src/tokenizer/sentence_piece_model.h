@@ -43,7 +43,7 @@ struct SentencePieceModel {
 };
 
 // Throws Error{corrupt_data} naming `source`, the field and its value; Error{unsupported} for
-// models of whole words or single characters and for spaces behind words.
+// models of whole words or single characters and for spaces after words.
 SentencePieceModel read_sentence_piece_model(std::string_view bytes, std::string_view source);
 
 // Divides texts into pieces, as SentencePiece's library does: the normalised text (NFKC and more,
@@ -89,8 +89,8 @@ class SentencePieceEncoder {
   std::unordered_map<std::string_view, std::int32_t> ids_;  // of all pieces
   TokenTrie found_;                                         // pieces that texts may hold
   TokenTrie user_defined_;
-  float least_score_ = 0;  // of normal pieces
-  float most_score_ = 0;
+  float min_score_ = 0;  // of normal pieces
+  float max_score_ = 0;
 };
 
 }  // namespace heed

@@ -32,7 +32,7 @@ TokenizerParts sentence_piece_parts(const SentencePieceDefinition& definition,
           .unknown = static_cast<std::int32_t>(unknown - definition.tokens.begin())};
 }
 
-constexpr std::size_t largest_json = std::size_t{64} << 20;
+constexpr std::size_t max_json = std::size_t{64} << 20;
 
 std::string token_name(const TokenizerConfig& config, const char* key, std::string_view usual) {
   return config.special_token(key).value_or(std::string(usual));
@@ -71,7 +71,7 @@ class AddedTokens {
 
 std::string extra_id(std::int64_t index) { return fmt::format("<extra_id_{}>", index); }
 
-// Behind the pieces, the last one first: <extra_id_0> has the highest id.
+// After the pieces, the last one first: <extra_id_0> has the highest id.
 void append_extra_ids(SentencePieceDefinition& definition, AddedTokens& added,
                       const TokenizerConfig& config) {
   constexpr std::int64_t usual = 100;
@@ -111,7 +111,7 @@ SentencePieceDefinition marian_definition(const MappedFile& model,
                                           const std::filesystem::path& vocabulary_path,
                                           const TokenizerConfig& config) {
   const std::string source = vocabulary_path.string();
-  const Json vocabulary = parse_json(read_text_file(vocabulary_path, largest_json), source);
+  const Json vocabulary = parse_json(read_text_file(vocabulary_path, max_json), source);
   SentencePieceDefinition definition{.model = model.text(),
                                      .tokens = tokens_by_id(vocabulary, {}, source),
                                      .ids_by_text = true,
@@ -261,9 +261,9 @@ MarianTokenizers load_marian(const std::filesystem::path& directory) {
   const MappedFile target_model(target_path);
   std::vector<TokenizerFile> files = {{"source.spm", std::string(source_model.text())},
                                       {"target.spm", std::string(target_model.text())},
-                                      {"vocab.json", read_text_file(vocabulary, largest_json)}};
+                                      {"vocab.json", read_text_file(vocabulary, max_json)}};
   if (is_separate) {
-    files.push_back({"target_vocab.json", read_text_file(target_vocabulary, largest_json)});
+    files.push_back({"target_vocab.json", read_text_file(target_vocabulary, max_json)});
   }
   append_files(files, config);
 

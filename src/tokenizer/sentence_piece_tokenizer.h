@@ -71,11 +71,11 @@ SentencePieceDefinition plain_definition(std::string_view model, std::string_vie
 std::unique_ptr<Tokenizer> load_sentence_piece_file(const std::filesystem::path& path);
 
 // T5's spiece.model, with tokenizer_config.json and special_tokens_map.json if they are there: </s>
-// behind a text, and the tokens <extra_id_0>, <extra_id_1>, ... behind those of the model.
+// after a text, and the tokens <extra_id_0>, <extra_id_1>, ... after those of the model.
 std::unique_ptr<Tokenizer> load_t5(const std::filesystem::path& directory);
 
 // OPUS-MT's source.spm, target.spm, vocab.json and, where languages have vocabularies of their own,
-// target_vocab.json: </s> behind a text; tokens >>language<< are found as a whole.
+// target_vocab.json: </s> after a text; tokens >>language<< are found as a whole.
 struct MarianTokenizers {
   std::unique_ptr<Tokenizer> source;
   std::unique_ptr<Tokenizer> target;

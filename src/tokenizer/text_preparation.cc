@@ -30,8 +30,8 @@ bool is_inside_word(std::string_view text, std::size_t begin, std::size_t end) {
          (end < text.size() && continues(read_utf8(text, end)));
 }
 
-// Calls visit(begin, end, match) for the parts between matches and the match behind each; null
-// behind the last.
+// Calls visit(begin, end, match) for the parts between matches and the match after each; null
+// after the last.
 template <class Visit>
 void for_each_part(std::size_t size, const std::vector<AddedTokenMatch>& matches, Visit&& visit) {
   std::size_t begin = 0;
@@ -46,9 +46,9 @@ MayBeSpecial special_rule(const PreparationOptions& options) {
   if (!options.special_tokens) return [](std::size_t, std::size_t) { return false; };
   if (!options.special_ranges) return {};
   return [ranges = *options.special_ranges](std::size_t begin, std::size_t end) {
-    const auto behind = std::ranges::partition_point(
+    const auto after = std::ranges::partition_point(
         ranges, [&](const TextRange& range) { return range.begin <= begin; });
-    return behind != ranges.begin() && end <= std::prev(behind)->end;
+    return after != ranges.begin() && end <= std::prev(after)->end;
   };
 }
 
@@ -204,7 +204,7 @@ PreparedText TextPreparation::prepare(std::string_view text, PreparationOptions 
 }
 
 bool TextPreparation::may_cut(std::string_view text, std::size_t position) const {
-  // Behind an added token begins a part, before which a space would be put.
+  // After an added token begins a part, before which a space would be put.
   if (normalisation_.prepend_always &&
       (given_.may_end_at(text, position) || normalised_.may_end_at(text, position))) {
     return false;

@@ -25,7 +25,7 @@ struct EncodeOptions {
   // template wrote, say, and not what it was given. Everything else about them is as ever; white
   // space that they take along may lie outside.
   std::optional<std::span<const TextRange>> special_ranges = std::nullopt;
-  // Tokens that the tokenizer's template puts before a text, such as LLaMA's <s>, and behind it.
+  // Tokens that the tokenizer's template puts before a text, such as LLaMA's <s>, and after it.
   // Models that have them expect the first at the beginning of every prompt.
   bool add_beginning = false;
   bool add_ending = false;
@@ -104,7 +104,7 @@ class Tokenizer {
 
   // The same tokens. Their spans cover the text without gaps or overlaps; that of a token which
   // stands for nothing in the text is empty. Of tokens within a part that was normalised, the first
-  // stands for all of the part. White space that has no token belongs to the token behind it or, at
+  // stands for all of the part. White space that has no token belongs to the token after it or, at
   // the end, to the last one; nothing covers a text without tokens.
   std::vector<TokenSpan> encode_with_offsets(std::string_view text,
                                              EncodeOptions options = {}) const;

@@ -14,7 +14,7 @@
 
 namespace heed {
 
-// Which ids the special tokens have: those behind all others, as in GPT-2, or 0, 1, 2, ...
+// Which ids the special tokens have: those after all others, as in GPT-2, or 0, 1, 2, ...
 enum class SpecialTokenIds { last, first };
 
 // All other ids are assigned in GPT-2's order: the 256 bytes in the order of their letters, then
@@ -55,7 +55,7 @@ struct JointVocabularyOptions {
 };
 
 // A byte-level BPE tokenizer, which is saved and loaded as every other one. Its end_of_text() is
-// </s>, which EncodeOptions::add_ending puts behind a text, its padding() <pad>, and its start()
+// </s>, which EncodeOptions::add_ending puts after a text, its padding() <pad>, and its start()
 // <s>. Texts of both languages count alike: give the sides of a corpus as they are. Throws
 // Error{invalid_argument} for invalid options and when all texts are empty, and Error{interrupted}
 // on request.

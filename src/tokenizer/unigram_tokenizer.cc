@@ -121,7 +121,7 @@ std::shared_ptr<const NormaliserSteps> read_unigram_normaliser(const Json& docum
 
 void read_unigram_pre_tokenizer(const Json& document, UnigramDefinition& definition,
                                 std::string_view source) {
-  constexpr const char* known = "Metaspace, alone or behind a WhitespaceSplit";
+  constexpr const char* known = "Metaspace, alone or after a WhitespaceSplit";
   bool has_metaspace = false;
   for (const Json* step : read_steps(document, "pre_tokenizer", "pretokenizers", source)) {
     if (step_type(*step) == "WhitespaceSplit" && !has_metaspace) {

@@ -13,9 +13,9 @@
 namespace heed {
 
 void require_sought_size(std::string_view token, std::int64_t id, std::string_view source) {
-  require(token.size() <= longest_sought_token, ErrorCode::unsupported,
+  require(token.size() <= max_sought_token, ErrorCode::unsupported,
           "{}: the token {} ({}) has {} bytes; supported are up to {}", source, id,
-          in_quotes(token), token.size(), longest_sought_token);
+          in_quotes(token), token.size(), max_sought_token);
 }
 
 Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<AddedToken> added,

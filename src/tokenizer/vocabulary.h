@@ -20,11 +20,11 @@ struct AddedToken {
   bool special = true;       // a control token, which EncodeOptions can treat as plain text
   bool normalized = false;   // looked for, itself normalised, in the normalised text
   bool strip_left = false;   // takes the white space before it along
-  bool strip_right = false;  // and the white space behind it
+  bool strip_right = false;  // and the white space after it
   bool single_word = false;  // is none inside a longer word
 };
 
-// Throws Error{unsupported} for a token longer than longest_sought_token (token_trie.h).
+// Throws Error{unsupported} for a token longer than max_sought_token (token_trie.h).
 void require_sought_size(std::string_view token, std::int64_t id, std::string_view source);
 
 class Vocabulary {
@@ -55,7 +55,7 @@ class Vocabulary {
 // Tokens that are looked for at every position of a text are at most this long, in bytes, so that
 // the time that a text takes depends on its own length. Those of published files have at most a few
 // hundred.
-inline constexpr std::size_t longest_sought_token = 1024;
+inline constexpr std::size_t max_sought_token = 1024;
 
 // A trie of the bytes of tokens: finds all tokens that a text begins with.
 class TokenTrie {

@@ -23,7 +23,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-// A token behind a space, as decoders clean it up: in this order, and each token for itself.
+// A token after a space, as decoders clean it up: in this order, and each token for itself.
 std::string cleaned_up(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> replacements[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
@@ -33,7 +33,7 @@ std::string cleaned_up(std::string text) {
   return text;
 }
 
-// A token as decode() writes it: behind other tokens, or first.
+// A token as decode() writes it: after other tokens, or first.
 std::string written(const WordPieceDefinition& definition, std::string_view token, bool is_first) {
   const bool continues = !is_first && token.starts_with(definition.continuation);
   std::string text(is_first || continues ? "" : " ");

@@ -38,8 +38,8 @@ std::size_t contraction_end(std::string_view text, std::size_t begin) {
   }
 }
 
-std::size_t number_end(std::string_view text, std::size_t position, int most_digits) {
-  for (int digit = 0; digit < most_digits && position < text.size() &&
+std::size_t number_end(std::string_view text, std::size_t position, int max_digits) {
+  for (int digit = 0; digit < max_digits && position < text.size() &&
                       class_at(text, position) == CharacterClass::number;
        ++digit) {
     position = character_end(text, position);
@@ -73,9 +73,9 @@ std::size_t spaces_end(std::string_view text, std::size_t begin) {
 }
 
 // What both families of patterns do with a character that begins no word of letters.
-std::size_t other_word_end(std::string_view text, std::size_t begin, int most_digits, bool slash) {
+std::size_t other_word_end(std::string_view text, std::size_t begin, int max_digits, bool slash) {
   const CharacterClass kind = class_at(text, begin);
-  if (kind == CharacterClass::number) return number_end(text, begin, most_digits);
+  if (kind == CharacterClass::number) return number_end(text, begin, max_digits);
   if (kind == CharacterClass::other) return symbols_end(text, begin, slash);
   if (text[begin] == ' ' && begin + 1 < text.size() &&
       class_at(text, begin + 1) == CharacterClass::other) {
@@ -213,8 +213,8 @@ bool is_word_boundary(WordPattern pattern, std::string_view text, std::size_t po
   return is_word_boundary(text, position);
 }
 
-template <int most_digits>
-std::size_t WordsOfLetters<most_digits>::word_end(std::string_view text, std::size_t begin) {
+template <int max_digits>
+std::size_t WordsOfLetters<max_digits>::word_end(std::string_view text, std::size_t begin) {
   if (text[begin] == '\'') {
     const std::size_t end = contraction_end(text, begin);
     if (end > begin) return end;
@@ -227,12 +227,12 @@ std::size_t WordsOfLetters<most_digits>::word_end(std::string_view text, std::si
       return run_end(text, next, CharacterClass::letter);
     }
   }
-  return other_word_end(text, begin, most_digits, false);
+  return other_word_end(text, begin, max_digits, false);
 }
 
-template <int most_digits, Contractions contractions>
-std::size_t WordsByCase<most_digits, contractions>::word_end(std::string_view text,
-                                                             std::size_t begin) {
+template <int max_digits, Contractions contractions>
+std::size_t WordsByCase<max_digits, contractions>::word_end(std::string_view text,
+                                                            std::size_t begin) {
   // A mark could also be the optional character before the letters, but as it is in U and in W the
   // word ends in the same place.
   std::size_t first = begin;
@@ -241,7 +241,7 @@ std::size_t WordsByCase<most_digits, contractions>::word_end(std::string_view te
     first = character_end(text, begin);
   }
   const std::size_t end = cased_letters_end(text, first);
-  if (end == first) return other_word_end(text, begin, most_digits, true);
+  if (end == first) return other_word_end(text, begin, max_digits, true);
   if (contractions == Contractions::part_of_words && end < text.size() && text[end] == '\'') {
     return contraction_end(text, end);
   }

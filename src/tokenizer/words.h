@@ -129,9 +129,9 @@ bool is_word_boundary(WordPattern pattern, std::string_view text, std::size_t po
 
 // LLaMA 3 and Qwen2, which differ in the number of digits that a word may have:
 //
-//   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,most_digits}|
+//   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}|
 //    ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-template <int most_digits>
+template <int max_digits>
 struct WordsOfLetters {
   // End of the word that begins at `begin` (< text.size()).
   static std::size_t word_end(std::string_view text, std::size_t begin);
@@ -140,10 +140,10 @@ struct WordsOfLetters {
 // o200k and tekken, which begin a word where a capital follows a small letter, with
 // U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and W = [\p{Ll}\p{Lm}\p{Lo}\p{M}], and only o200k with C:
 //
-//   [^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?|\p{N}{1,most_digits}|
+//   [^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?|\p{N}{1,max_digits}|
 //    ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+       C = (?i:'s|'t|'re|'ve|'m|'ll|'d)
 enum class Contractions { part_of_words, apart };
-template <int most_digits, Contractions contractions>
+template <int max_digits, Contractions contractions>
 struct WordsByCase {
   static std::size_t word_end(std::string_view text, std::size_t begin);
 };

@@ -196,7 +196,7 @@ class LanguageModelTask final : public TrainingTask {
   void prepare_model(SavedState saved) override;
   RunRecord record() const override;
   RunDescription description() const override;
-  Parameters& parameters() override { return gpt_->parameters(); }
+  Parameters& parameters() override { return transformer_->parameters(); }
   Gradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
@@ -206,9 +206,9 @@ class LanguageModelTask final : public TrainingTask {
   std::optional<std::string> sample() const override;
   void save_model(const std::filesystem::path& directory,
                   const RunPosition& position) const override {
-    save_transformer(*gpt_, directory, with_reading(files_, reading(position)));
+    save_transformer(*transformer_, directory, with_reading(files_, reading(position)));
   }
-  void read_along() const override { read_weights(*gpt_, files_); }
+  void read_along() const override { read_weights(*transformer_, files_); }
 
  private:
   std::optional<double> entropy_per_token() const;
@@ -237,7 +237,7 @@ class LanguageModelTask final : public TrainingTask {
   mutable std::optional<TrainingWords> words_;  // counted when the first model is saved
   std::optional<TokenData> training_;
   std::optional<TokenData> validation_;
-  std::optional<Transformer> gpt_;
+  std::optional<Transformer> transformer_;
   std::optional<Gradients> gradients_;
   std::optional<TrainingBuffers> buffers_;
   std::optional<BatchReader> batches_;
@@ -291,12 +291,12 @@ void LanguageModelTask::prepare_model(SavedState saved) {
   settle_precision(settings_);
   make_model(saved);
   require_going_on(request_, saved);
-  gpt_->parameters().set_precision(*settings_.precision);
+  transformer_->parameters().set_precision(*settings_.precision);
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
-  gradients_.emplace(gpt_->parameters().architecture(), shards_.gradient_memory());
+  gradients_.emplace(transformer_->parameters().architecture(), shards_.gradient_memory());
   shards_.hold(*gradients_);
-  hooks_ = make_hooks(request_, gpt_->parameters().architecture());
+  hooks_ = make_hooks(request_, transformer_->parameters().architecture());
   const PassShape pass(share().size(), settings_.sequence(), ring_.get());
   buffers_.emplace(settings_.model, pass.batch, pass.positions,
                    settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
@@ -313,8 +313,8 @@ void LanguageModelTask::make_model(SavedState saved) {
     given = model_to_fine_tune(request_, settings_, *tokenizer_);
   }
   shards_.plan({.stacks = {settings_.model}});
-  gpt_.emplace(Architecture{.stacks = {settings_.model}}, shards_.parameter_memory());
-  shards_.hold(gpt_->parameters());
+  transformer_.emplace(Architecture{.stacks = {settings_.model}}, shards_.parameter_memory());
+  shards_.hold(transformer_->parameters());
   if (given) {
     shards_.copy(std::as_bytes(given->parameters().all()));
   } else if (saved == SavedState::none) {
@@ -395,16 +395,16 @@ StepLoss LanguageModelTask::compute_gradients(std::int64_t step, DataPosition& p
     const Rows batch = rows(pass);
     shards_.begin_pass(part + 1 == settings_.accumulation ? ShardedModel::Pass::last
                                                           : ShardedModel::Pass::not_last);
-    result.loss += gpt_->loss_and_gradients(batch.tokens, batch.targets,
-                                            {.scale = scale,
-                                             .dropout = {.active = true,
-                                                         .seed = settings_.seed,
-                                                         .pass = pass,
-                                                         .first_sequence = share().begin},
-                                             .probe = probe,
-                                             .editor = hooks_.editor,
-                                             .ring = ring_.get()},
-                                            *buffers_, *gradients_);
+    result.loss += transformer_->loss_and_gradients(batch.tokens, batch.targets,
+                                                    {.scale = scale,
+                                                     .dropout = {.active = true,
+                                                                 .seed = settings_.seed,
+                                                                 .pass = pass,
+                                                                 .first_sequence = share().begin},
+                                                     .probe = probe,
+                                                     .editor = hooks_.editor,
+                                                     .ring = ring_.get()},
+                                                    *buffers_, *gradients_);
   }
   return result;
 }
@@ -421,18 +421,18 @@ Evaluation LanguageModelTask::evaluate(std::int64_t batches) const {
     options.batches *= options.batch_size;
     options.batch_size = 1;
   }
-  if (masked_) return evaluate_masked(*gpt_, *validation_, *tokenizer_, settings_, options);
-  return Evaluator(settings_.model, options).evaluate(*gpt_, *validation_);
+  if (masked_) return evaluate_masked(*transformer_, *validation_, *tokenizer_, settings_, options);
+  return Evaluator(settings_.model, options).evaluate(*transformer_, *validation_);
 }
 
 std::optional<OrderedJson> LanguageModelTask::measure() const {
   if (!request_.measure) return std::nullopt;
-  return request_.measure(*gpt_, *tokenizer_);
+  return request_.measure(*transformer_, *tokenizer_);
 }
 
 std::optional<std::string> LanguageModelTask::sample() const {
   if (!request_.sample || masked_) return std::nullopt;
-  return request_.sample(*gpt_, *tokenizer_);
+  return request_.sample(*transformer_, *tokenizer_);
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ void TrainSettings::validate() const {
   require_between(steps, 1, max_steps, "steps");
   require_between(batch_size, 1, max_sequences, "batch_size");
   require_between(batch_tokens, 1, max_batch_tokens, "batch_tokens");
-  require_between(encoder_layers, 0, most_layers, "encoder_layers");
+  require_between(encoder_layers, 0, max_layers, "encoder_layers");
   require_between(accumulation, 1, max_sequences, "accumulation");
   require_between(shard, 1, 3, "shard");
   require(sequence_length >= 0 && sequence_length <= model.context, ErrorCode::invalid_argument,

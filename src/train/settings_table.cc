@@ -196,7 +196,7 @@ const std::vector<Setting>& all_settings() {
              std::vector<std::pair<const char*, SinusoidOrder>>{
                  {"interleaved", SinusoidOrder::interleaved}, {"halves", SinusoidOrder::halves}}),
       integer("relative_buckets", HEED_MEMBER(model.block.attention.relative.buckets)),
-      integer("relative_distance", HEED_MEMBER(model.block.attention.relative.largest_distance)),
+      integer("relative_distance", HEED_MEMBER(model.block.attention.relative.max_distance)),
       number("rotary_base", HEED_MEMBER(model.block.attention.rotary.base)),
       number("rotary_fraction", HEED_MEMBER(model.block.attention.rotary.fraction)),
       rotary_scaling(),

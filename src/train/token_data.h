@@ -99,7 +99,7 @@ struct TokenizeOptions {
 TokenData tokenize_texts(const Tokenizer& tokenizer, const TextViews& texts,
                          const TokenizeOptions& options);
 
-// The tokens of lines, each behind those that the tokenizer's template puts before a text and
+// The tokens of lines, each after those that the tokenizer's template puts before a text and
 // followed by its end of text, which no line holds otherwise: strings such as </s> in a line are
 // plain text. Throws Error{invalid_argument} for a tokenizer
 // without an end of text, and Error{interrupted} when stopped.

@@ -169,7 +169,7 @@ class TrainingRun {
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
 
-  // Takes the next step, with the evaluation, the sample and the checkpoint that are due behind it.
+  // Takes the next step, with the evaluation, the sample and the checkpoint that are due after it.
   // Returns whether another is left: none is after a stop.
   bool step();
   // Saves; once step() returned false.

@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t largest_manifest = std::size_t{1} << 26;  // bytes: of 300,000 shards
+constexpr std::size_t max_manifest = std::size_t{1} << 26;  // bytes: of 300,000 shards
 
 // The members of an object, with errors that name the file.
 class Members {
@@ -401,7 +401,7 @@ StateManifest parse_state_manifest(std::string_view text, const std::string& sou
 }
 
 StateManifest read_state_manifest(const std::filesystem::path& file) {
-  return parse_state_manifest(read_text_file(file, largest_manifest), file.string());
+  return parse_state_manifest(read_text_file(file, max_manifest), file.string());
 }
 
 ShardFile write_state_shard(const std::filesystem::path& path, const ShardOrigin& origin,

@@ -126,7 +126,7 @@ TEST(ChatLimits, NestedSyntax) {
   fails("{{ 1" + repeated(" + 1", many) + " }}", "more than 1000 operators");
   fails("{{ a" + repeated(".a", many) + " }}", "more than 1000 operators");
   fails("{{ a" + repeated("|list", many) + " }}", "more than 1000 operators");
-  fails(std::string(largest_template + 1, ' '), "up to 1048576 bytes");
+  fails(std::string(max_template + 1, ' '), "up to 1048576 bytes");
 }
 
 TEST(ChatLimits, Recursion) {

@@ -20,7 +20,7 @@ Outcome run_within(int kilobytes, const std::string& arguments) {
 }
 
 // The least limit under which the system loads the program, to 4 kB; 0 if there is none.
-int least_limit_to_load() {
+int min_limit_to_load() {
   int too_small = 4'000, enough = 1'000'000;
   if (run_within(enough, "--version").status == not_loaded) return 0;
   while (enough - too_small > 4) {
@@ -34,7 +34,7 @@ int least_limit_to_load() {
 // constructors of libraries, which run before main(), and not where `out of memory` is dealt with.
 TEST(MemoryLimits, AreNamedWhereverTheyStrike) {
   if (testing::is_sanitized) GTEST_SKIP() << "sanitizers need more address space";
-  const int least = least_limit_to_load();
+  const int least = min_limit_to_load();
   ASSERT_GT(least, 0);
   std::vector<int> limits;
   for (int more = 0; more < 1'500; more += 100) limits.push_back(least + more);

@@ -157,7 +157,7 @@ TEST_F(HubDownload, MakesNoConnectionOffline) {
 TEST_F(HubDownload, TriesAgainWhereNobodyListens) {
   HubOptions nowhere = options();
   nowhere.settings.endpoint = "http://127.0.0.1:1";
-  nowhere.retry.most_tries = 3;
+  nowhere.retry.max_tries = 3;
   expect_error(
       ErrorCode::input_output, [&] { download(nowhere); }, "3 tries");
   EXPECT_EQ(pauses_.size(), 2U);

@@ -28,7 +28,7 @@ TEST_F(RunOnDisk, ARunStandsForItsLastCheckpoint) {
   EXPECT_EQ(model.name, "shakespeare");
   EXPECT_NE(model.tokenizer, nullptr);
   EXPECT_NE(load_model_tokenizer(run_.string()), nullptr);
-  EXPECT_EQ(find_gpt_config(run_.string()).layers, 2);
+  EXPECT_EQ(find_stack_config(run_.string()).layers, 2);
   EXPECT_EQ(model_path(run_), run_ / "last");
   std::filesystem::remove_all(run_ / "last");
   EXPECT_THROW(load_model(run_.string()), Error);

@@ -110,7 +110,7 @@ TEST_F(PullModel, IsLoadedByItsName) {
   EXPECT_EQ(model.name, "small");
   EXPECT_NE(model.tokenizer, nullptr);
   EXPECT_NE(load_model_tokenizer("org/small"), nullptr);
-  EXPECT_EQ(find_gpt_config("org/small").layers, 2);
+  EXPECT_EQ(find_stack_config("org/small").layers, 2);
   EXPECT_EQ(model_path("org/small"), pulled_path());
   // Revisions are models of their own.
   expect_error(

@@ -36,7 +36,7 @@ Json with(const char* key, const Json& value) {
 }
 
 StackSpecification read(const Json& document) {
-  return gpt_config_from_json(document, "config.json");
+  return stack_config_from_json(document, "config.json");
 }
 
 TEST(Config, ReadsTheHubsGpt2) {
@@ -66,7 +66,7 @@ TEST(Config, IsReadAsItWasWritten) {
   StackSpecification banded = plain;  // GPT-3's alternation
   banded.block.attention.mask = {.kind = MaskKind::banded, .windows = {0, 5, 0}};
   for (const StackSpecification& config : {plain, unusual, rectified, banded}) {
-    EXPECT_EQ(read(Json::parse(gpt_config_to_json(config).dump())), config);
+    EXPECT_EQ(read(Json::parse(stack_config_to_json(config).dump())), config);
   }
 }
 
@@ -94,7 +94,7 @@ TEST(Config, ReadsHeedsOwnFields) {
 }
 
 TEST(Config, WritesWhatOtherReadersLookFor) {
-  const OrderedJson json = gpt_config_to_json(make_gpt_config(3, 4, 32, 24, 61));
+  const OrderedJson json = stack_config_to_json(make_gpt_config(3, 4, 32, 24, 61));
   EXPECT_EQ(json["n_ctx"], 24);
   EXPECT_EQ(json["architectures"][0], "GPT2LMHeadModel");
   EXPECT_EQ(json["layer_norm_epsilon"].dump(), "1e-05");
@@ -198,7 +198,7 @@ TEST(Config, ReadsAllTokensThatEndAText) {
     Json document = read_config_document(file);
     const auto first = [&](const Json& ends) {
       document["eos_token_id"] = ends;
-      return gpt_config_from_json(document, "config.json").end_of_text;
+      return stack_config_from_json(document, "config.json").end_of_text;
     };
     EXPECT_EQ(first(7), 7) << family;
     EXPECT_EQ(first({7, 3}), 7) << family;
@@ -297,7 +297,7 @@ TEST(Config, ReadsTheHubsStarcoder2) {
   EXPECT_EQ(count_parameters(stack).total, 3'030'371'328);  // as published
   EXPECT_EQ(stack.block.attention.window(29), 4096);
   EXPECT_TRUE(stack.tied_unembedding);
-  EXPECT_EQ(read(Json::parse(gpt_config_to_json(stack).dump())), stack);
+  EXPECT_EQ(read(Json::parse(stack_config_to_json(stack).dump())), stack);
   document["sliding_window"] = nullptr;
   EXPECT_EQ(read(document).block.attention.mask, MaskSpecification{});
   document["sliding_window"] = 0;
@@ -320,7 +320,7 @@ TEST(Config, ReadsTheHubsGptNeo) {
   EXPECT_EQ(stack.block.attention.window(0), 0);
   EXPECT_EQ(stack.block.attention.window(11), 256);
   EXPECT_EQ(stack.block.attention.score_scale(), 1.0F);
-  EXPECT_EQ(read(Json::parse(gpt_config_to_json(stack).dump())), stack);
+  EXPECT_EQ(read(Json::parse(stack_config_to_json(stack).dump())), stack);
   const auto refuse = [&](const Json& types, const std::string& message) {
     document["attention_types"] = types;
     expect_error(
@@ -359,10 +359,10 @@ TEST(Config, NamesTheFileThatIsNoJson) {
   const TemporaryDirectory directory;
   write_text_file(directory / "config.json", "{\"n_layer\": 12,}");
   expect_error(
-      ErrorCode::corrupt_data, [&] { read_gpt_config(directory / "config.json"); },
+      ErrorCode::corrupt_data, [&] { read_stack_config(directory / "config.json"); },
       (directory / "config.json").string());
   expect_error(
-      ErrorCode::not_found, [&] { read_gpt_config(directory / "other.json"); }, "other.json");
+      ErrorCode::not_found, [&] { read_stack_config(directory / "other.json"); }, "other.json");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class Family : public ::testing::TestWithParam<Case> {
  protected:
   Family()
       : directory_(families() / GetParam().family),
-        gpt_(load_transformer(StacksWanted::one, directory_)),
+        transformer_(load_transformer(StacksWanted::one, directory_)),
         file_(SafetensorsFile::open(directory_ / "golden.safetensors")),
         tokens_(testing::exact<std::int32_t>(file_, "tokens")),
         targets_(testing::exact<std::int32_t>(file_, "targets")) {
@@ -52,7 +52,7 @@ class Family : public ::testing::TestWithParam<Case> {
 
   std::int64_t batch() const { return tokens_.shape()[0]; }
   std::int64_t positions() const { return tokens_.shape()[1]; }
-  const StackSpecification& stack() const { return gpt_.specification(); }
+  const StackSpecification& stack() const { return transformer_.specification(); }
 
   Tensor<float> floats(const std::string& name) const {
     Tensor<float> values(file_.find(name)->shape);
@@ -70,7 +70,7 @@ class Family : public ::testing::TestWithParam<Case> {
   }
 
   std::filesystem::path directory_;
-  Transformer gpt_;
+  Transformer transformer_;
   SafetensorsFile file_;
   Tensor<std::int32_t> tokens_;
   Tensor<std::int32_t> targets_;
@@ -79,7 +79,7 @@ class Family : public ::testing::TestWithParam<Case> {
 TEST_P(Family, LogitsAndPointsAgree) {
   RecordingProbe probe;
   const Tensor<float> logits =
-      logits_of(gpt_, {.sequences = {batch(), positions()}, .probe = &probe});
+      logits_of(transformer_, {.sequences = {batch(), positions()}, .probe = &probe});
   EXPECT_LE(relative_error(logits.span(), floats("logits").span()), forward_tolerance);
   std::size_t compared = 0;
   for (const TensorEntry& entry : file_.tensors()) {
@@ -100,13 +100,13 @@ TEST_P(Family, LossAndGradientsAgree) {
   Gradients gradients({.stacks = {stack()}});
   const auto counted = std::ranges::count_if(
       targets_.span(), [](std::int32_t target) { return target != kernels::ignored_target; });
-  const LossSum loss = gpt_.loss_and_gradients(
+  const LossSum loss = transformer_.loss_and_gradients(
       tokens_, targets_, {.scale = 1.0F / static_cast<float>(counted)}, buffers, gradients);
   const double expected_loss = testing::exact<double>(file_, "loss")[0];
   EXPECT_NEAR(loss.mean(), expected_loss, 1e-5 * expected_loss);
   const Format& format = format_of_config(read_model_fields(directory_));
   const Parameters expected = testing::golden_gradients(file_, {.stacks = {stack()}}, format);
-  for (const Parameter& parameter : gpt_.parameters().list()) {
+  for (const Parameter& parameter : transformer_.parameters().list()) {
     EXPECT_LE(
         relative_error(gradients.tensor(parameter.id).span(), expected.tensor(parameter.id).span()),
         gradient_tolerance)
@@ -123,10 +123,10 @@ TEST_P(Family, CachedDecodingIsTheWholePass) {
     const StackActivations step(stack(), 1, 1, Keep::one_block);
     std::vector<float> logits;
     for (std::int64_t t = 0; t < positions(); ++t) {
-      gpt_.forward(View<const std::int32_t>(&tokens_.view()(b, t), {1, 1}),
-                   {.sequences = Sequences::next_of(cache)}, step);
+      transformer_.forward(View<const std::int32_t>(&tokens_.view()(b, t), {1, 1}),
+                           {.sequences = Sequences::next_of(cache)}, step);
       Tensor<float> row(Shape{1, v});
-      gpt_.project(step.final_norm(), row);
+      transformer_.project(step.final_norm(), row);
       logits.insert(logits.end(), row.span().begin(), row.span().end());
     }
     const std::span<const float> whole = expected.span().subspan(
@@ -139,15 +139,15 @@ TEST_P(Family, TrainsAsPyTorchDoesForAHundredSteps) {
   const auto curves = SafetensorsFile::open(families() / "curves.safetensors");
   const auto tokens = testing::exact<std::int32_t>(curves, "tokens");
   const auto expected = testing::exact<double>(curves, "losses." + GetParam().family);
-  for (const Parameter& parameter : gpt_.parameters().list()) {
+  for (const Parameter& parameter : transformer_.parameters().list()) {
     if (parameter.shape.rank() < 2) continue;
-    for (float& value : gpt_.parameters().tensor(parameter.id).span()) value /= 8;
+    for (float& value : transformer_.parameters().tensor(parameter.id).span()) value /= 8;
   }
   const std::int64_t sequences = tokens.shape()[1], length = tokens.shape()[2] - 1;
   Tensor<std::int32_t> inputs(Shape{sequences, length}), targets(inputs.shape());
   TrainingBuffers buffers(stack(), sequences, length);
   Gradients gradients({.stacks = {stack()}});
-  GoldenSteps steps(gpt_.parameters());
+  GoldenSteps steps(transformer_.parameters());
   double worst = 0;
   for (std::int64_t step = 0; step < expected.size(); ++step) {
     for (std::int64_t s = 0; s < sequences; ++s) {
@@ -158,9 +158,10 @@ TEST_P(Family, TrainsAsPyTorchDoesForAHundredSteps) {
     gradients.clear();
     const float scale = 1.0F / static_cast<float>(sequences * length);
     const double loss =
-        gpt_.loss_and_gradients(inputs, targets, {.scale = scale}, buffers, gradients).mean();
+        transformer_.loss_and_gradients(inputs, targets, {.scale = scale}, buffers, gradients)
+            .mean();
     worst = std::max(worst, std::abs(loss - expected[step]));
-    steps.take(gradients, gpt_.parameters());
+    steps.take(gradients, transformer_.parameters());
   }
   EXPECT_LE(worst, step_tolerance);
   RecordProperty("worst_step_loss", fmt::format("{:.1e}", worst));
@@ -172,7 +173,7 @@ TEST_P(Family, IsReadAsItWasWritten) {
   const Pass pass{.sequences = {batch(), positions()}};
   for (const auto format : {kernels::WeightFormat::f32, kernels::WeightFormat::bf16,
                             kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-    save_transformer(gpt_, scratch.path(), {}, format);
+    save_transformer(transformer_, scratch.path(), {}, format);
     const Transformer loaded = load_transformer(StacksWanted::one, scratch.path());
     EXPECT_EQ(loaded.specification(), stack());
     Transformer prepared = load_transformer(StacksWanted::one, directory_);

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "formats/config_file.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -11,7 +11,7 @@
 #include "checkpoint/gguf.h"
 #include "formats/gguf_tokenizer.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "support/small_model.h"
 #include "tokenizer/small_metaspace.h"
 #include "tokenizer/small_published.h"

@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 
 namespace heed {
 namespace {
@@ -33,7 +33,8 @@ class HostileQuantised : public ::testing::TestWithParam<WeightFormat> {
  protected:
   HostileQuantised() {
     const testing::TemporaryDirectory directory;
-    save_transformer(testing::random_gpt(hostile_config(), 3), directory.path(), {}, GetParam());
+    save_transformer(testing::random_transformer(hostile_config(), 3), directory.path(), {},
+                     GetParam());
     config_ = read_text_file(directory.path() / config_file_name);
     file_ = read_text_file(directory.path() / weights_file_name);
     std::uint64_t length = 0;

@@ -42,7 +42,7 @@ StackSpecification bias_free_config() {
 }
 
 // Gains and biases differ too, so that mixing them up shows.
-Transformer distinct_gpt(const StackSpecification& config, std::uint64_t seed = 3) {
+Transformer distinct_transformer(const StackSpecification& config, std::uint64_t seed = 3) {
   Transformer transformer({.stacks = {config}});
   transformer.parameters().initialize(seed);
   for (const Parameter& parameter : transformer.parameters().list()) {
@@ -132,14 +132,14 @@ void expect_same(const Transformer& actual, const Transformer& expected) {
 
 TEST_F(ModelFiles, AreReadAsTheyWereWritten) {
   for (const StackSpecification& config : {file_config(), bias_free_config()}) {
-    const Transformer transformer = distinct_gpt(config);
+    const Transformer transformer = distinct_transformer(config);
     save(transformer);
     expect_same(load(), transformer);
   }
 }
 
 TEST_F(ModelFiles, HoldWhatHuggingFaceExpects) {
-  const Transformer transformer = distinct_gpt(file_config());
+  const Transformer transformer = distinct_transformer(file_config());
   save(transformer);
   std::vector<std::string> names;
   for (const StoredTensor& tensor : tensors_) names.push_back(tensor.name);
@@ -155,7 +155,7 @@ TEST_F(ModelFiles, HoldWhatHuggingFaceExpects) {
 }
 
 TEST_F(ModelFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
-  const Transformer transformer = distinct_gpt(file_config());
+  const Transformer transformer = distinct_transformer(file_config());
   save(transformer);
   for (StoredTensor& tensor : tensors_) tensor.name = "transformer." + tensor.name;
   tensors_.push_back({"transformer.h.0.attn.bias", {1, 1, 8, 8}, std::vector<float>(64, 1.0F)});
@@ -167,11 +167,11 @@ TEST_F(ModelFiles, AreReadWithPrefixedNamesAndMaskBuffers) {
 }
 
 TEST_F(ModelFiles, AreReadInHalfPrecision) {
-  const Transformer transformer = distinct_gpt(file_config());
+  const Transformer transformer = distinct_transformer(file_config());
   for (const DType dtype : {DType::f16, DType::bf16}) {
     save(transformer);
     rewrite(dtype);
-    Transformer expected = distinct_gpt(file_config());
+    Transformer expected = distinct_transformer(file_config());
     for (float& value : expected.parameters().all()) {
       value = dtype == DType::f16 ? f16_to_f32(truncated_to_f16(value))
                                   : bf16_to_f32(f32_to_bf16(value));
@@ -181,7 +181,7 @@ TEST_F(ModelFiles, AreReadInHalfPrecision) {
 }
 
 TEST_F(ModelFiles, AreReadInShards) {
-  const Transformer transformer = distinct_gpt(file_config());
+  const Transformer transformer = distinct_transformer(file_config());
   save(transformer);
   std::filesystem::remove(directory_ / weights_file_name);
   const auto middle = tensors_.begin() + 9;
@@ -197,21 +197,21 @@ TEST_F(ModelFiles, AreReadInShards) {
 }
 
 TEST_F(ModelFiles, MustHoldEveryTensorOfTheConfig) {
-  save(distinct_gpt(file_config()));
+  save(distinct_transformer(file_config()));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "h.1.ln_2.bias"; });
   rewrite();
   expect_refused("'h.1.ln_2.bias' is missing", weights_file_name);
 }
 
 TEST_F(ModelFiles, MustHoldNoOther) {
-  save(distinct_gpt(file_config()));
+  save(distinct_transformer(file_config()));
   tensors_.push_back({"h.2.ln_1.weight", {12}, std::vector<float>(12)});
   rewrite();
   expect_refused("'h.2.ln_1.weight'", "2 layers");
 }
 
 TEST_F(ModelFiles, MustHaveTheShapesOfTheConfig) {
-  save(distinct_gpt(file_config()));
+  save(distinct_transformer(file_config()));
   stored("h.0.mlp.c_fc.weight").shape = {48, 12};  // as nn.Linear would have it
   rewrite();
   expect_refused("'h.0.mlp.c_fc.weight' has shape (48, 12)", "(12, 48)");
@@ -224,16 +224,16 @@ TEST_F(ModelFiles, MustHaveTheShapesOfTheConfig) {
 
 // A small file whose config asks for a terabyte must not make heed ask for it too.
 TEST_F(ModelFiles, AreRefusedBeforeMemoryIsTakenForThem) {
-  save(distinct_gpt(file_config()));
+  save(distinct_transformer(file_config()));
   StackSpecification huge = file_config();
   huge.vocabulary_size = huge.channels = 1 << 20;
   huge.block.attention.head_size = 1 << 15;
-  write_text_file(directory_ / config_file_name, gpt_config_to_json(huge).dump());
+  write_text_file(directory_ / config_file_name, stack_config_to_json(huge).dump());
   expect_refused("'wte.weight' has shape (11, 12)");
 }
 
 TEST_F(ModelFiles, MayNotContradictATiedHead) {
-  save(distinct_gpt(file_config()));
+  save(distinct_transformer(file_config()));
   tensors_.push_back({"lm_head.weight", {11, 12}, stored("wte.weight").values});
   tensors_.back().values[5] += 1;
   rewrite();
@@ -246,14 +246,14 @@ TEST_F(ModelFiles, MayNotContradictATiedHead) {
 TEST_F(ModelFiles, NeedAHeadThatIsNotTied) {
   StackSpecification config = file_config();
   config.tied_unembedding = false;
-  save(distinct_gpt(config));
+  save(distinct_transformer(config));
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name == "lm_head.weight"; });
   rewrite();
   expect_refused("'lm_head.weight' is missing");
 }
 
 TEST_F(ModelFiles, HoldZerosForBiasesThatAModelLacks) {
-  save(distinct_gpt(bias_free_config()));
+  save(distinct_transformer(bias_free_config()));
   const auto is_zero = [](float value) { return value == 0.0F; };
   EXPECT_TRUE(std::ranges::all_of(stored("h.1.mlp.c_fc.bias").values, is_zero));
   EXPECT_EQ(stored("h.0.attn.c_attn.bias").shape, (Shape{30}));
@@ -262,7 +262,7 @@ TEST_F(ModelFiles, HoldZerosForBiasesThatAModelLacks) {
   expect_refused("'ln_f.bias' is not zero", "no biases");
   std::erase_if(tensors_, [](const auto& tensor) { return tensor.name.ends_with(".bias"); });
   rewrite();
-  expect_same(load(), distinct_gpt(bias_free_config()));
+  expect_same(load(), distinct_transformer(bias_free_config()));
 }
 
 TEST_F(ModelFiles, AreNamedWhenTheyAreNotThere) {
@@ -271,14 +271,14 @@ TEST_F(ModelFiles, AreNamedWhenTheyAreNotThere) {
       (directory_ / "none").string());
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
-  save(distinct_gpt(file_config()));
+  save(distinct_transformer(file_config()));
   std::filesystem::remove(directory_ / weights_file_name);
   expect_error(
       ErrorCode::not_found, [&] { load(); }, weights_file_name);
 }
 
 TEST_F(ModelFiles, MayBeNamedByTheWeights) {
-  const Transformer transformer = distinct_gpt(file_config());
+  const Transformer transformer = distinct_transformer(file_config());
   save(transformer);
   expect_same(load_transformer(StacksWanted::one, directory_ / weights_file_name), transformer);
   std::filesystem::rename(directory_ / weights_file_name, directory_ / "other.safetensors");
@@ -316,19 +316,19 @@ class FileSizeLimit {
 };
 
 TEST_F(ModelFiles, StayAsTheyWereWhenSavingFailsMidway) {
-  const Transformer old_gpt = distinct_gpt(file_config());
-  save(old_gpt);
+  const Transformer old_model = distinct_transformer(file_config());
+  save(old_model);
   const auto size = std::filesystem::file_size(directory_ / weights_file_name);
   const auto entries = directory_.entries();
   {
     const FileSizeLimit limit(size / 2);
     expect_error(
         ErrorCode::input_output,
-        [&] { save_transformer(distinct_gpt(file_config(), 99), directory_.path()); },
+        [&] { save_transformer(distinct_transformer(file_config(), 99), directory_.path()); },
         weights_file_name);
   }
   EXPECT_EQ(directory_.entries(), entries);
-  expect_same(load(), old_gpt);
+  expect_same(load(), old_model);
 }
 
 TEST_F(ModelFiles, LeaveNoDirectoryWhenSavingFails) {
@@ -336,15 +336,18 @@ TEST_F(ModelFiles, LeaveNoDirectoryWhenSavingFails) {
     const FileSizeLimit limit(1000);
     expect_error(
         ErrorCode::input_output,
-        [&] { save_transformer(distinct_gpt(file_config()), directory_.path() / "new" / "model"); },
+        [&] {
+          save_transformer(distinct_transformer(file_config()),
+                           directory_.path() / "new" / "model");
+        },
         weights_file_name);
   }
   EXPECT_FALSE(std::filesystem::exists(directory_ / "new"));
 }
 
 TEST_F(ModelFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
-  const Transformer old_gpt = distinct_gpt(file_config());
-  save(old_gpt);
+  const Transformer old_model = distinct_transformer(file_config());
+  save(old_model);
   const auto size = std::filesystem::file_size(directory_ / weights_file_name);
   const auto entries = directory_.entries();
   {
@@ -352,18 +355,19 @@ TEST_F(ModelFiles, StayAsTheyWereWhenACompanionDoesNotFit) {
     expect_error(
         ErrorCode::input_output,
         [&] {
-          save_transformer(distinct_gpt(file_config(), 99), directory_.path(),
+          save_transformer(distinct_transformer(file_config(), 99), directory_.path(),
                            {{{"tokenizer.json", std::string(2 * size, ' ')}}});
         },
         "tokenizer.json");
   }
   EXPECT_EQ(directory_.entries(), entries);
-  expect_same(load(), old_gpt);
+  expect_same(load(), old_model);
 }
 
 // A directory that cannot be replaced stands in for the end of the process between two renamings.
 TEST_F(ModelFiles, OfTwoModelsAreNeverLoadedTogether) {
-  save_transformer(distinct_gpt(file_config()), directory_.path(), {{{"companion", "old"}}});
+  save_transformer(distinct_transformer(file_config()), directory_.path(),
+                   {{{"companion", "old"}}});
   EXPECT_EQ(read_text_file(directory_ / "companion"), "old");
   std::filesystem::remove(directory_ / "companion");
   make_directory(directory_.path() / "companion" / "full");
@@ -374,14 +378,14 @@ TEST_F(ModelFiles, OfTwoModelsAreNeverLoadedTogether) {
   expect_error(
       ErrorCode::input_output,
       [&] {
-        save_transformer(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
+        save_transformer(distinct_transformer(other), directory_.path(), {{{"companion", "new"}}});
       },
       "companion");
   expect_error(
       ErrorCode::not_found, [&] { load(); }, config_file_name);
   std::filesystem::remove_all(directory_ / "companion");
-  save_transformer(distinct_gpt(other), directory_.path(), {{{"companion", "new"}}});
-  expect_same(load(), distinct_gpt(other));
+  save_transformer(distinct_transformer(other), directory_.path(), {{{"companion", "new"}}});
+  expect_same(load(), distinct_transformer(other));
   EXPECT_EQ(directory_.entries(), 3U);
 }
 

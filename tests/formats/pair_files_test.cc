@@ -413,7 +413,7 @@ TEST(PairConfig, OfTheOtherKindIsRefused) {
       ErrorCode::unsupported, [] { load_transformer(StacksWanted::one, golden("marian")); },
       "config.json", "a 'marian' model is an encoder and a decoder", "heed translate");
   expect_error(
-      ErrorCode::unsupported, [] { read_gpt_config(golden("t5") / config_file_name); }, "'t5'",
+      ErrorCode::unsupported, [] { read_stack_config(golden("t5") / config_file_name); }, "'t5'",
       "heed translate");
   for (const char* name : {"pairs/bert", "families/llama"}) {
     const auto directory = std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden" / name;
@@ -453,9 +453,8 @@ std::vector<Architecture> own_translators() {
       AttentionSpecification& attention = stack.block.attention;
       attention.positions = kind;
       if (kind != PositionKind::relative) continue;
-      attention.relative = {.buckets = 12,
-                            .largest_distance = 50,
-                            .both_directions = stack.role == StackRole::encoder};
+      attention.relative = {
+          .buckets = 12, .max_distance = 50, .both_directions = stack.role == StackRole::encoder};
     }
     own.push_back(other);
   }

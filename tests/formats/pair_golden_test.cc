@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, EncoderDecoderGolden,
 class EncoderGolden : public PairGolden {
  protected:
   EncoderGolden()
-      : gpt_(load_transformer(StacksWanted::one, directory_)),
+      : transformer_(load_transformer(StacksWanted::one, directory_)),
         token_types_(exact<std::int32_t>(file_, "token_types")) {}
 
   std::int64_t sentences() const { return std::ssize(source_starts_) - 1; }
@@ -289,7 +289,7 @@ class EncoderGolden : public PairGolden {
     return logits;
   }
 
-  Transformer gpt_;
+  Transformer transformer_;
   Tensor<std::int32_t> token_types_;
 };
 
@@ -297,7 +297,7 @@ TEST_P(EncoderGolden, LogitsAndPointsAgree) {
   const Tensor<float> expected = floats("logits");
   for (std::int64_t b = 0; b < sentences(); ++b) {
     RecordingProbe probe;
-    const Tensor<float> logits = logits_of(gpt_, b, &probe);
+    const Tensor<float> logits = logits_of(transformer_, b, &probe);
     const View<const float> whole =
         expected.view().slice(0, source_starts_[b], source_starts_[b + 1]);
     EXPECT_LE(relative_error(logits.span(), whole.span()), forward_tolerance) << "sentence " << b;
@@ -306,29 +306,29 @@ TEST_P(EncoderGolden, LogitsAndPointsAgree) {
 }
 
 TEST_P(EncoderGolden, LossAndGradientsAgree) {
-  Gradients gradients(gpt_.architecture());
+  Gradients gradients(transformer_.architecture());
   LossSum loss, smoothed;
   for (std::int64_t b = 0; b < sentences(); ++b) {
     const auto tokens = row(part(source_, b)), targets = row(part(targets_, b));
-    TrainingBuffers buffers(gpt_.specification(), 1, tokens.extent(1));
+    TrainingBuffers buffers(transformer_.specification(), 1, tokens.extent(1));
     const Transformer::Step step{.scale = scale(), .token_types = part(token_types_, b)};
-    loss += gpt_.loss_and_gradients(tokens, targets, step, buffers, gradients);
-    buffers.loss = VocabularyLoss(gpt_.specification().vocabulary_size, smoothing);
-    Gradients unused(gpt_.architecture());
-    smoothed += gpt_.loss_and_gradients(tokens, targets, step, buffers, unused);
+    loss += transformer_.loss_and_gradients(tokens, targets, step, buffers, gradients);
+    buffers.loss = VocabularyLoss(transformer_.specification().vocabulary_size, smoothing);
+    Gradients unused(transformer_.architecture());
+    smoothed += transformer_.loss_and_gradients(tokens, targets, step, buffers, unused);
   }
   EXPECT_NEAR(loss.mean(), number("loss"), 1e-5 * number("loss"));
   EXPECT_NEAR(smoothed.smoothed_mean(), number("smoothed_loss"), 1e-5 * number("smoothed_loss"));
-  expect_gradients(gpt_.parameters(), gradients, "gradient.");
+  expect_gradients(transformer_.parameters(), gradients, "gradient.");
 }
 
 TEST_P(EncoderGolden, IsReadAsItWasWritten) {
   const testing::ScratchDirectory scratch;
   for (const auto format :
        {WeightFormat::f32, WeightFormat::bf16, WeightFormat::int8, WeightFormat::int4}) {
-    save_transformer(gpt_, scratch.path(), {}, format);
+    save_transformer(transformer_, scratch.path(), {}, format);
     const Transformer loaded = load_transformer(StacksWanted::one, scratch.path());
-    EXPECT_EQ(loaded.specification(), gpt_.specification());
+    EXPECT_EQ(loaded.specification(), transformer_.specification());
     Transformer prepared = load_transformer(StacksWanted::one, directory_);
     prepared.parameters().prepare(format);
     EXPECT_TRUE(testing::same_bits(logits_of(loaded, 0), logits_of(prepared, 0)))

@@ -13,7 +13,7 @@
 #include "checkpoint/safetensors.h"
 #include "formats/integer_weights.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "model/comparison.h"
 #include "support/gpt2_names.h"
 #include "tensor/dtype.h"
@@ -23,7 +23,7 @@ namespace {
 
 using kernels::WeightFormat;
 using testing::expect_error;
-using testing::random_gpt;
+using testing::random_transformer;
 using testing::same_bits;
 using testing::TemporaryDirectory;
 
@@ -52,7 +52,7 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
         const TemporaryDirectory directory;
-        Transformer transformer = random_gpt(config, 3);
+        Transformer transformer = random_transformer(config, 3);
         save_transformer(transformer, directory.path(), {}, format);
         const Transformer loaded = load_transformer(StacksWanted::one, directory.path());
         EXPECT_EQ(loaded.specification(), config);
@@ -72,7 +72,7 @@ TEST(QuantisedFiles, MayRoundTheEmbeddingAndComputeInF32) {
   for (const bool tied : {true, false}) {
     StackSpecification config = odd_config();
     config.tied_unembedding = tied;
-    const Transformer transformer = random_gpt(config, 3);
+    const Transformer transformer = random_transformer(config, 3);
     for (const WeightFormat format : formats) {
       SCOPED_TRACE(kernels::weight_format_name(format));
       const TemporaryDirectory plain, directory, again;
@@ -115,7 +115,7 @@ TEST(QuantisedFiles, SayingOtherwiseOfTheEmbeddingOrProductsIsRefused) {
   const TemporaryDirectory directory;
   SavedAs as = WeightFormat::int8;
   as.embedding = SavedAs::Embedding::rounded;
-  save_transformer(random_gpt(odd_config(), 3), directory.path(), {}, as);
+  save_transformer(random_transformer(odd_config(), 3), directory.path(), {}, as);
   const Json config = Json::parse(read_text_file(directory.path() / "config.json"));
   for (const auto& [field, value] : std::vector<std::pair<std::string, Json>>{
            {"embedding", "int4"}, {"embedding", true}, {"arithmetic", "int8"}, {"arithmetic", 5}}) {
@@ -137,7 +137,7 @@ TEST(QuantisedFiles, SayingOtherwiseOfTheEmbeddingOrProductsIsRefused) {
 }
 
 TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
-  const Transformer transformer = random_gpt(odd_config(), 3);
+  const Transformer transformer = random_transformer(odd_config(), 3);
   const TemporaryDirectory directory, again;
   save_transformer(transformer, directory.path(), {}, WeightFormat::int8);
   Transformer loaded = load_transformer(StacksWanted::one, directory.path());
@@ -156,7 +156,7 @@ TEST(QuantisedFiles, LoadTheDequantisedMatrices) {
 }
 
 TEST(QuantisedFiles, FollowTheDocumentedLayout) {
-  Transformer transformer = random_gpt(odd_config(), 3);
+  Transformer transformer = random_transformer(odd_config(), 3);
   // Row 0 of a (33, 35) matrix: a group of 32 with the integers 7, 3.5 -> 4 and -7, and one of 3.
   const View<float> matrix =
       transformer.parameters().tensor(testing::gpt2_parameter("h.1.mlp.c_fc.weight"));
@@ -193,7 +193,7 @@ TEST(QuantisedFiles, HoldNoWeightThatRoundsToInfinity) {
   for (const bool tied : {false, true}) {
     StackSpecification config = odd_config();
     config.tied_unembedding = tied;
-    Transformer transformer = random_gpt(config, 3);
+    Transformer transformer = random_transformer(config, 3);
     const char* const name = tied ? "wte.weight" : "h.1.mlp.c_proj.weight";
     float& weight = transformer.parameters().tensor(testing::gpt2_parameter(name)).data()[7];
     const TemporaryDirectory directory;
@@ -230,7 +230,7 @@ class DamagedFiles : public ::testing::Test {
   };
 
   void save(WeightFormat format) {
-    save_transformer(random_gpt(odd_config(), 3), directory_.path(), {}, format);
+    save_transformer(random_transformer(odd_config(), 3), directory_.path(), {}, format);
     const auto file = SafetensorsFile::open(directory_.path() / weights_file_name);
     tensors_.clear();
     for (const TensorEntry& entry : file.tensors()) {

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/temporary_directory.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "support/gpt2_names.h"
 
 namespace heed {
@@ -80,7 +80,7 @@ class ReadByPyTorch : public ::testing::Test {
 
 TEST_F(ReadByPyTorch, GivesTheSameLogits) {
   StackSpecification config = make_gpt_config(3, 4, 32, 24, 61);
-  Outcome outcome = compare(testing::random_gpt(config));
+  Outcome outcome = compare(testing::random_transformer(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   RecordProperty("like_gpt2", outcome.output);
 
@@ -89,13 +89,13 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
   config.block.feed_forward.width = 56;
   set_biases(config, false);
   config.tied_unembedding = false;
-  outcome = compare(testing::random_gpt(config));
+  outcome = compare(testing::random_transformer(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   RecordProperty("unlike_gpt2", outcome.output);
 }
 
 TEST_F(ReadByPyTorch, NoticesADifference) {
-  Transformer transformer = testing::random_gpt(make_gpt_config(2, 4, 32, 24, 61));
+  Transformer transformer = testing::random_transformer(make_gpt_config(2, 4, 32, 24, 61));
   ASSERT_EQ(compare(transformer).status, 0);
   transformer.parameters().tensor(testing::gpt2_parameter("h.1.attn.c_proj.weight"))(3, 4) += 0.1F;
   save_transformer(transformer, directory_.path());

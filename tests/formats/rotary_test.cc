@@ -25,7 +25,7 @@ std::filesystem::path golden() {
 }
 
 StackSpecification described(const Json& document) {
-  return gpt_config_from_json(document, "config.json");
+  return stack_config_from_json(document, "config.json");
 }
 
 Json scalings() { return parse_json(read_text_file(golden() / "scalings.json"), "scalings.json"); }
@@ -38,7 +38,7 @@ TEST(RotaryGolden, FrequenciesAndMagnitudesAgree) {
     SCOPED_TRACE(config["rope_scaling"].dump());
     const StackSpecification stack = described(config);
     // Read as they are written, too.
-    for (const StackSpecification& read : {stack, described(Json(gpt_config_to_json(stack)))}) {
+    for (const StackSpecification& read : {stack, described(Json(stack_config_to_json(stack)))}) {
       const AttentionSpecification& attention = read.block.attention;
       const std::vector<double> found =
           rotary_frequencies(attention, expected["length"].get<std::int64_t>());

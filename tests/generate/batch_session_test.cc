@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "generate/session.h"
 
 namespace heed {
 namespace {
 
 using testing::expect_error;
-using testing::random_gpt;
 using testing::random_tokens;
+using testing::random_transformer;
 using testing::small_config;
 
 std::int32_t most_likely(std::span<const float> logits) {
@@ -84,28 +84,28 @@ void expect_same_as_alone(const Transformer& transformer, int sequences,
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAlone) {
-  Transformer transformer = random_gpt(small_config());
+  Transformer transformer = random_transformer(small_config());
   for (int sequences : {1, 2, 5, 20}) expect_same_as_alone(transformer, sequences);
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithPreparedWeights) {
   for (const auto format :
        {kernels::WeightFormat::bf16, kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
-    Transformer transformer = random_gpt(small_config());
+    Transformer transformer = random_transformer(small_config());
     transformer.parameters().prepare(format);
     expect_same_as_alone(transformer, 9);
   }
 }
 
 TEST(BatchSession, SequencesDecodeAsTheyWouldAloneWithQuantisedCaches) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
     expect_same_as_alone(transformer, 9, type);
   }
 }
 
 TEST(BatchSession, RefusesWhatCannotBeAndStaysAsItWas) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   expect_error(
       ErrorCode::invalid_argument, [&] { BatchSession(transformer, 0); }, "must be 1 to");
   BatchSession batch(transformer, 4);
@@ -169,7 +169,7 @@ class Watcher final : public Probe {
 };
 
 TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   BatchSession batch(transformer, 16);
   std::vector<float> logits(61);
   std::vector<BatchSession::Step> steps;
@@ -192,7 +192,7 @@ TEST(BatchSession, ShowsSequencesAsTheyAreAlone) {
 }
 
 TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   BatchSession batch(transformer, 16);
   std::vector<float> logits(61);
   const std::int64_t sequence = batch.begin(random_tokens(3, 61, 1), logits);
@@ -210,7 +210,7 @@ TEST(BatchSession, RefusesToShowPatternsOfDifferentLengths) {
 }
 
 TEST(BatchSession, ASequenceTakesTheMemoryThatItIsGoingToNeed) {
-  const Transformer transformer = random_gpt(make_gpt_config(1, 2, 16, 256, 61));
+  const Transformer transformer = random_transformer(make_gpt_config(1, 2, 16, 256, 61));
   BatchSession batch(transformer, 256);
   const std::vector<std::int32_t> prompt = random_tokens(60, 61, 3);
   std::vector<float> logits(61);

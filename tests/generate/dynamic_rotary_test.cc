@@ -20,7 +20,7 @@ constexpr std::int64_t prompt = 24;
 class DynamicRotary : public ::testing::Test {
  protected:
   DynamicRotary()
-      : gpt_(load_transformer(StacksWanted::one, directory())),
+      : transformer_(load_transformer(StacksWanted::one, directory())),
         file_(SafetensorsFile::open(directory() / "golden.safetensors")),
         tokens_(testing::exact<std::int32_t>(file_, "tokens")),
         decoded_(file_.find("decoded")->shape) {
@@ -35,14 +35,14 @@ class DynamicRotary : public ::testing::Test {
     EXPECT_LE(relative_error(logits, decoded_.view()[step].span()), 1e-5) << "step " << step;
   }
 
-  Transformer gpt_;
+  Transformer transformer_;
   SafetensorsFile file_;
   Tensor<std::int32_t> tokens_;
   Tensor<float> decoded_;  // (17, V)
 };
 
 TEST_F(DynamicRotary, KeysKeepTheFrequenciesWithWhichTheyWereRead) {
-  Session session(gpt_);
+  Session session(transformer_);
   expect_step(0, session.feed(tokens().first(prompt)));
   for (std::int64_t step = 1; step <= 16; ++step) {
     expect_step(step, session.feed(tokens().subspan(prompt + step - 1, 1)));
@@ -51,7 +51,7 @@ TEST_F(DynamicRotary, KeysKeepTheFrequenciesWithWhichTheyWereRead) {
 
 // A prompt that is read in parts is that of one pass, once its length is announced.
 TEST_F(DynamicRotary, PartsOfAPromptAreOneText) {
-  Session session(gpt_);
+  Session session(transformer_);
   session.expect(prompt);
   session.feed(tokens().first(10));
   expect_step(0, session.feed(tokens().subspan(10, prompt - 10)));
@@ -60,7 +60,7 @@ TEST_F(DynamicRotary, PartsOfAPromptAreOneText) {
 }
 
 TEST_F(DynamicRotary, ReusesNoPrefixThatTurnsOtherwise) {
-  Session session(gpt_);
+  Session session(transformer_);
   session.feed(tokens().first(10));
   EXPECT_EQ(session.reusable(8, 16), 8) << "both texts are within the context of training";
   EXPECT_EQ(session.reusable(8, 17), 0);
@@ -70,8 +70,8 @@ TEST_F(DynamicRotary, ReusesNoPrefixThatTurnsOtherwise) {
 
 // Each sequence of a batch turns by its own length.
 TEST_F(DynamicRotary, SequencesOfABatchDoNotDependOnEachOther) {
-  BatchSession batch(gpt_, 64);
-  std::vector<float> logits(static_cast<std::size_t>(gpt_.specification().vocabulary_size));
+  BatchSession batch(transformer_, 64);
+  std::vector<float> logits(static_cast<std::size_t>(transformer_.specification().vocabulary_size));
   const std::int64_t other = batch.begin(tokens().first(5), logits);
   const std::int64_t own = batch.begin(tokens().first(prompt), logits);
   expect_step(0, logits);

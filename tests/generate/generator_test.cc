@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "support/gpt2_names.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 
@@ -16,8 +16,8 @@ namespace {
 using ::testing::ElementsAreArray;
 using testing::expect_error;
 using testing::full_logits;
-using testing::random_gpt;
 using testing::random_tokens;
+using testing::random_transformer;
 using testing::small_config;
 
 // Token i is byte i; 256 ends a text.
@@ -31,7 +31,7 @@ BytePairTokenizer byte_tokenizer() {
 
 // Predicts t[i + 1] after token t[i] with certainty: position embeddings are zero, token embeddings
 // are one-hot, and the unembedding maps each token to its successor.
-Transformer reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_t context) {
+Transformer reciting_transformer(const std::vector<std::int32_t>& successor, std::int64_t context) {
   const auto size = static_cast<std::int64_t>(successor.size());
   StackSpecification config = make_gpt_config(1, 1, size, context, size);
   config.tied_unembedding = false;
@@ -46,11 +46,11 @@ Transformer reciting_gpt(const std::vector<std::int32_t>& successor, std::int64_
 }
 
 // Recites the bytes of `text` in a circle; every byte of it is another.
-Transformer reciting_gpt(const std::string& text, std::int64_t vocabulary_size) {
+Transformer reciting_transformer(const std::string& text, std::int64_t vocabulary_size) {
   std::vector<std::int32_t> successor(static_cast<std::size_t>(vocabulary_size), 0);
   const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i % text.size()]); };
   for (std::size_t i = 0; i < text.size(); ++i) successor[at(i)] = at(i + 1);
-  return reciting_gpt(successor, 64);
+  return reciting_transformer(successor, 64);
 }
 
 std::vector<std::int32_t> ids(const std::string& text) {
@@ -64,7 +64,7 @@ GenerateOptions greedy(std::int64_t max_new_tokens) {
 }
 
 TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto prompt = random_tokens(4, 61, 1);
   const GenerationResult result = generate(transformer, nullptr, prompt, greedy(20));
   auto tokens = prompt;
@@ -81,7 +81,7 @@ TEST(Generate, GreedyTextIsTheSameWithAndWithoutACache) {
 }
 
 TEST(Generate, IsAFunctionOfItsSeed) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto with_seed = [&](std::uint64_t seed) {
     return generate(transformer, nullptr, std::vector<std::int32_t>{1},
                     {.max_new_tokens = 20, .sampling = {.temperature = 2.0, .seed = seed}})
@@ -92,7 +92,7 @@ TEST(Generate, IsAFunctionOfItsSeed) {
 }
 
 TEST(Generate, StartsAnewInASessionThatHasReadBefore) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   Session session(transformer);
   const auto prompt = random_tokens(5, 61, 2);
   const auto first = generate(session, nullptr, prompt, greedy(10));
@@ -103,7 +103,7 @@ TEST(Generate, StartsAnewInASessionThatHasReadBefore) {
 TEST(Generate, StreamsWholeCharacters) {
   const auto tokenizer = byte_tokenizer();
   const std::string text = "aé😀";
-  const Transformer transformer = reciting_gpt(text, 257);
+  const Transformer transformer = reciting_transformer(text, 257);
   std::vector<std::string> pieces;
   std::vector<std::int32_t> tokens;
   const auto result =
@@ -121,13 +121,13 @@ TEST(Generate, StreamsWholeCharacters) {
 
 TEST(Generate, ReleasesAnUnfinishedCharacterAtTheEnd) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer transformer = reciting_gpt("aé", 257);
+  const Transformer transformer = reciting_transformer("aé", 257);
   EXPECT_EQ(generate(transformer, &tokenizer, ids("a"), greedy(1)).text, "\uFFFD");
 }
 
 TEST(Generate, StopsAtAStopStringThatSpansTokens) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer transformer = reciting_gpt("abcdefgh", 257);
+  const Transformer transformer = reciting_transformer("abcdefgh", 257);
   GenerateOptions options = greedy(30);
   options.stop_strings = {"fgh", "efx"};
   std::string streamed;
@@ -144,7 +144,7 @@ TEST(Generate, StopsAtAStopStringThatSpansTokens) {
 
 TEST(Generate, ReleasesTheBeginningOfAStopStringWhenTheLengthIsReached) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer transformer = reciting_gpt("abcdefgh", 257);
+  const Transformer transformer = reciting_transformer("abcdefgh", 257);
   GenerateOptions options = greedy(4);
   options.stop_strings = {"defx"};
   std::vector<std::optional<std::int32_t>> tokens;
@@ -159,7 +159,7 @@ TEST(Generate, EndsWithTheText) {
   const auto tokenizer = byte_tokenizer();
   std::vector<std::int32_t> successor(257, 256);
   successor['a'] = 'b';
-  const Transformer transformer = reciting_gpt(successor, 64);
+  const Transformer transformer = reciting_transformer(successor, 64);
   auto result = generate(transformer, &tokenizer, ids("a"), greedy(10));
   EXPECT_EQ(result.finish_reason, FinishReason::stop_token);
   EXPECT_EQ(result.text, "b");
@@ -174,22 +174,22 @@ TEST(Generate, EndsWithTheText) {
 TEST(Generate, EndsWithTheModelsOwnEndOfText) {
   StackSpecification config = small_config();
   const auto prompt = random_tokens(4, 61, 1);
-  const auto tokens = generate(random_gpt(config), nullptr, prompt, greedy(20)).tokens;
+  const auto tokens = generate(random_transformer(config), nullptr, prompt, greedy(20)).tokens;
   config.end_of_text = tokens[0];
-  EXPECT_EQ(generate(random_gpt(config), nullptr, prompt, greedy(20)).tokens,
+  EXPECT_EQ(generate(random_transformer(config), nullptr, prompt, greedy(20)).tokens,
             (std::vector<std::int32_t>{tokens[0]}));
 }
 
 TEST(Generate, SamplesOnlyTokensOfTheTokenizer) {
   const auto tokenizer = byte_tokenizer();
-  const Transformer transformer = reciting_gpt(std::vector<std::int32_t>(300, 299), 16);
+  const Transformer transformer = reciting_transformer(std::vector<std::int32_t>(300, 299), 16);
   for (const std::int32_t token : generate(transformer, &tokenizer, ids("a"), greedy(10)).tokens) {
     EXPECT_LT(token, 257);
   }
 }
 
 TEST(Generate, EndsWhenTheContextIsFull) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto prompt = random_tokens(20, 61, 3);
   const auto result = generate(transformer, nullptr, prompt, greedy(100));
   EXPECT_EQ(result.finish_reason, FinishReason::context_full);
@@ -201,7 +201,7 @@ TEST(Generate, EndsWhenTheContextIsFull) {
 }
 
 TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   auto tokens = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(60);
   options.overflow = ContextOverflow::shift_window;
@@ -225,7 +225,7 @@ TEST(Generate, GoesOnBeyondTheContextInAShiftingWindow) {
 }
 
 TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto prompt = random_tokens(20, 61, 3);
   GenerateOptions options = greedy(30);
   options.overflow = ContextOverflow::shift_window;
@@ -248,7 +248,7 @@ TEST(Generate, ShiftsAWindowOverAQuantisedCache) {
 }
 
 TEST(Generate, ReadsTheEndOfAPromptTooLongForAShiftingWindow) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto prompt = random_tokens(40, 61, 4);
   GenerateOptions options = greedy(1);
   options.overflow = ContextOverflow::shift_window;
@@ -259,7 +259,7 @@ TEST(Generate, ReadsTheEndOfAPromptTooLongForAShiftingWindow) {
 }
 
 TEST(Generate, StopsOnRequest) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   std::atomic<bool> stop = false;
   GenerateOptions options = greedy(20);
   options.stop = &stop;
@@ -270,7 +270,7 @@ TEST(Generate, StopsOnRequest) {
 }
 
 TEST(Generate, RefusesInvalidOptions) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const std::vector<std::int32_t> prompt{1};
   const auto refuse = [&](std::span<const std::int32_t> tokens, const GenerateOptions& options,
                           const char* part) {

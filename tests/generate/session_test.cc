@@ -7,15 +7,15 @@
 #include <cmath>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 
 namespace heed {
 namespace {
 
 using testing::expect_error;
 using testing::full_logits;
-using testing::random_gpt;
 using testing::random_tokens;
+using testing::random_transformer;
 using testing::relative_error;
 using testing::small_config;
 
@@ -26,7 +26,7 @@ std::span<const float> row(const Tensor<float>& logits, std::int64_t position) {
 }
 
 TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(24, 61, 1);
   const Tensor<float> expected = full_logits(transformer, tokens);
   Session session(transformer);
@@ -41,7 +41,7 @@ TEST(Session, DecodingWithTheCacheEqualsReadingEverythingAtOnce) {
 }
 
 TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(20, 61, 2);
   const Tensor<float> expected = full_logits(transformer, tokens);
   for (const std::size_t piece : {1U, 2U, 3U, 7U, 19U, 20U}) {
@@ -57,7 +57,7 @@ TEST(Session, PrefillInPiecesEqualsPrefillInOnePass) {
 }
 
 TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(12, 61, 3);
   const Tensor<float> expected = full_logits(transformer, tokens);
   Session session(transformer);
@@ -70,7 +70,7 @@ TEST(Session, GivesTheLogitsOfAllPositionsOnRequest) {
 }
 
 TEST(Session, GoesOnFromWhereItWasCut) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(10, 61, 5);
   Session session(transformer);
@@ -96,7 +96,7 @@ constexpr struct {
 } quantised_caches[] = {{CacheType::bf16, 0x1p-6}, {CacheType::int8, 1.0 / 32}};
 
 TEST(Session, QuantisedCachesChangeLittle) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(24, 61, 1);
   const Tensor<float> expected = full_logits(transformer, tokens);
   for (const auto& [type, tolerance_of_type] : quantised_caches) {
@@ -116,7 +116,7 @@ TEST(Session, QuantisedCachesChangeLittle) {
 }
 
 TEST(Session, QuantisedCachesContinueAfterTruncation) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(10, 61, 4);
   const auto other = random_tokens(9, 61, 5);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
@@ -136,7 +136,7 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
   const auto tokens = random_tokens(6, 61, 8);
   for (const auto format : {kernels::WeightFormat::int8, kernels::WeightFormat::int4}) {
     SCOPED_TRACE(kernels::weight_format_name(format));
-    Transformer quantised = random_gpt(small_config());
+    Transformer quantised = random_transformer(small_config());
     quantised.parameters().prepare(format);
     kernels::allow_integers_for_long_rows(false);
     const Tensor<float> expected = full_logits(quantised, tokens);
@@ -160,7 +160,7 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
 }
 
 TEST(Session, RefusesWhatItCannotReadAndStaysAsItWas) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(20, 61, 6);
   Session session(transformer);
   session.feed(tokens);
@@ -215,7 +215,7 @@ class PatternProbe : public Probe {
 };
 
 TEST(Session, ShowsThePatternOverAQuantisedCache) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   for (const CacheType type : {CacheType::bf16, CacheType::int8}) {
     Session session(transformer, 24, type), unseen(transformer, 24, type);
@@ -230,7 +230,7 @@ TEST(Session, ShowsThePatternOverAQuantisedCache) {
 }
 
 TEST(Session, ShowsAPassToItsProbeOnly) {
-  const Transformer transformer = random_gpt(small_config());
+  const Transformer transformer = random_transformer(small_config());
   const auto tokens = random_tokens(6, 61, 8);
   CountingProbe probe;
   Session session(transformer);

@@ -194,11 +194,11 @@ TEST(AttentionParts, RefuseWhatMasksCannotMean) {
   AttentionProblem full(cases::Attention{1, 4, 4, 1, 8, Mask::full});
   full.shape.query_offset = 4;
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { full.forward(); }, "4 positions behind the memory");
+      ErrorCode::invalid_argument, [&] { full.forward(); }, "4 positions after the memory");
   AttentionProblem before(cases::Attention{1, 4, 4, 1, 8});
   before.shape.query_offset = -1;
   testing::expect_error(
-      ErrorCode::invalid_argument, [&] { before.forward(); }, "-1 positions behind the memory");
+      ErrorCode::invalid_argument, [&] { before.forward(); }, "-1 positions after the memory");
 }
 
 }  // namespace

@@ -40,14 +40,14 @@ std::int64_t padded(std::int64_t inputs) { return (inputs + group - 1) / group *
 // A panel of random weights, and x for any number of rows. Groups of weights and of x are random in
 // size too, some zero.
 struct QuantisedPanel {
-  QuantisedPanel(const Format& kind, const Size& size, std::int64_t most_rows)
+  QuantisedPanel(const Format& kind, const Size& size, std::int64_t max_rows)
       : format(kind),
         functions(kind.functions()),
         shape{.inputs = size.inputs, .padded_inputs = padded(size.inputs)},
         outputs(size.outputs),
-        rows(most_rows),
+        rows(max_rows),
         weight(Shape{size.outputs, size.inputs}),
-        x(Shape{most_rows, size.inputs}),
+        x(Shape{max_rows, size.inputs}),
         panel(Shape{functions.panel_bytes(shape)}),
         scales(Shape{functions.scale_bytes(shape)}) {
     randomise(weight, 1);

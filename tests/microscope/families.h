@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "model/transformer.h"
 
 namespace heed::testing {
@@ -97,8 +97,8 @@ inline std::vector<ToyFamily> toy_families(std::int64_t context) {
 
 // Random gains and biases too: after initialize() these are one and zero. The weights are large
 // enough that attention is not even.
-inline Transformer toy_gpt(const StackSpecification& stack) {
-  Transformer transformer = random_gpt(stack);
+inline Transformer toy_transformer(const StackSpecification& stack) {
+  Transformer transformer = random_transformer(stack);
   RandomStream random(11, 0);
   for (const auto& [id, shape] : transformer.parameters().list()) {
     if (shape.rank() != 1) continue;

@@ -37,7 +37,7 @@ inline Architecture toy_pair_architecture(const ToyPairShape& shape) {
   decoder.end_of_text = 2;
   decoder.block.norm.placement = shape.placement;
   decoder.block.attention.positions = shape.positions;
-  decoder.block.attention.relative = {.buckets = 8, .largest_distance = 16};
+  decoder.block.attention.relative = {.buckets = 8, .max_distance = 16};
   decoder.embedding_scale = std::sqrt(32.0F);
   decoder.final_norm = shape.placement == NormPlacement::pre;
   if (shape.norm == NormKind::rms) {

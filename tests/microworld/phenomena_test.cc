@@ -327,7 +327,7 @@ TEST(Phenomena, EvidenceDecidesTheAnswer) {
       if (one_word) answers[frame][evidence].insert(first_word(mark.answer.in(story.text)));
     }
   }
-  const auto expect_decided = [](const auto& by_frame, int least_open) {
+  const auto expect_decided = [](const auto& by_frame, int min_open) {
     int open = 0;
     for (const auto& [frame, by_evidence] : by_frame) {
       std::set<std::string> all;
@@ -337,7 +337,7 @@ TEST(Phenomena, EvidenceDecidesTheAnswer) {
       }
       open += all.size() > 1;
     }
-    EXPECT_GE(open, least_open);
+    EXPECT_GE(open, min_open);
   };
   expect_decided(subjects, 20);
   expect_decided(answers, 20);

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "model/cache.h"
 #include "model/comparison.h"
 #include "support/gpt2_names.h"
@@ -69,7 +69,7 @@ Tensor<float> logits_of(const Transformer& transformer, View<const std::int32_t>
 }
 
 struct Example {
-  Transformer transformer = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_transformer(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(2 * 9, 61, 3);
 
   View<const std::int32_t> view() const { return {tokens.data(), {2, 9}}; }
@@ -109,7 +109,7 @@ TEST(Editor, ChangesEveryPointAsPyTorchDoes) {
     read_as_f32(*file.find(name), values);
     return values;
   };
-  Transformer transformer({.stacks = {gpt_config_from_json(
+  Transformer transformer({.stacks = {stack_config_from_json(
                                parse_json(model.metadata().at("config"), "golden"), "golden")}});
   for (const Parameter& parameter : transformer.parameters().list()) {
     const std::string name = testing::gpt2_name(parameter.id);

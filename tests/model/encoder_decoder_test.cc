@@ -26,7 +26,7 @@ Architecture toy(const Shape2& shape) {
   decoder.initial_deviation = 0.25F;  // gradients well above rounding
   decoder.block.norm.placement = shape.placement;
   decoder.block.attention.positions = shape.positions;
-  decoder.block.attention.relative = {.buckets = 8, .largest_distance = 16};
+  decoder.block.attention.relative = {.buckets = 8, .max_distance = 16};
   decoder.block.feed_forward.activation = Activation::gelu_erf;  // smooth: kinks have no gradient
   decoder.embedding_scale = std::sqrt(32.0F);
   decoder.final_norm = shape.placement == NormPlacement::pre;

@@ -39,10 +39,10 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
  protected:
   AgainstPyTorch()
       : golden_(GetParam().model),
-        gpt_(golden_.transformer()),
+        transformer_(golden_.transformer()),
         tokens_(golden_.exact<std::int32_t>("tokens")),
         targets_(golden_.exact<std::int32_t>("targets")),
-        buffers_(gpt_.specification(), tokens_.shape()[0], tokens_.shape()[1]) {
+        buffers_(transformer_.specification(), tokens_.shape()[0], tokens_.shape()[1]) {
     kernels::use_instruction_set(GetParam().instruction_set);
     for (const std::int32_t target : targets_.span()) {
       counted_ += target != kernels::ignored_target;
@@ -51,7 +51,7 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
   ~AgainstPyTorch() override { kernels::use_instruction_set(""); }
 
   LossSum loss_and_gradients(Gradients& gradients) {
-    return gpt_.loss_and_gradients(
+    return transformer_.loss_and_gradients(
         tokens_, targets_, {.scale = 1.0F / static_cast<float>(counted_)}, buffers_, gradients);
   }
 
@@ -60,7 +60,7 @@ class AgainstPyTorch : public ::testing::TestWithParam<Case> {
   }
 
   Golden golden_;
-  Transformer gpt_;
+  Transformer transformer_;
   Tensor<std::int32_t> tokens_;
   Tensor<std::int32_t> targets_;
   TrainingBuffers buffers_;
@@ -71,10 +71,11 @@ TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
   const std::int64_t batch = tokens_.shape()[0];
   const std::int64_t positions = tokens_.shape()[1];
   RecordingProbe probe;
-  const StackActivations activations(gpt_.specification(), batch, positions, Keep::one_block);
-  gpt_.forward(tokens_, {.sequences = {batch, positions}, .probe = &probe}, activations);
-  Tensor<float> logits(Shape{batch * positions, gpt_.specification().vocabulary_size});
-  gpt_.project(activations.final_norm(), logits);
+  const StackActivations activations(transformer_.specification(), batch, positions,
+                                     Keep::one_block);
+  transformer_.forward(tokens_, {.sequences = {batch, positions}, .probe = &probe}, activations);
+  Tensor<float> logits(Shape{batch * positions, transformer_.specification().vocabulary_size});
+  transformer_.project(activations.final_norm(), logits);
   const double logits_error = relative_error(logits.span(), golden_.floats("logits").span());
   EXPECT_LE(logits_error, forward_tolerance);
   record("logits", logits_error);
@@ -91,19 +92,19 @@ TEST_P(AgainstPyTorch, LogitsAndEveryPointOfAPassAgree) {
     worst = std::max(worst, error);
     ++compared;
   }
-  EXPECT_EQ(compared, all_points(gpt_.specification().layers).size());
+  EXPECT_EQ(compared, all_points(transformer_.specification().layers).size());
   record("worst_point", worst);
 }
 
 TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
-  Gradients gradients(gpt_.architecture());
+  Gradients gradients(transformer_.architecture());
   const LossSum loss = loss_and_gradients(gradients);
   EXPECT_EQ(loss.count, counted_);
   const double expected_loss = golden_.exact<double>("loss")[0];
   EXPECT_NEAR(loss.mean(), expected_loss, 1e-5 * expected_loss);
 
   double worst = 0;
-  for (const Parameter& parameter : gpt_.parameters().list()) {
+  for (const Parameter& parameter : transformer_.parameters().list()) {
     const std::string name = testing::gpt2_name(parameter.id);
     const Tensor<float> expected = golden_.parameter_like("gradient." + name, parameter.shape);
     const double error = relative_error(gradients.tensor(parameter.id).span(), expected.span());
@@ -116,13 +117,14 @@ TEST_P(AgainstPyTorch, LossAndGradientsAgree) {
 // Whatever backward recomputes, and whether or not parameters' gradients are wanted.
 TEST_P(AgainstPyTorch, TheGradientOfEveryPointAgrees) {
   for (const Keep keep : {Keep::every_block, Keep::residuals}) {
-    TrainingBuffers buffers(gpt_.specification(), tokens_.shape()[0], tokens_.shape()[1], keep);
+    TrainingBuffers buffers(transformer_.specification(), tokens_.shape()[0], tokens_.shape()[1],
+                            keep);
     RecordingProbe probe;
     probe.gradients_wanted = true;
-    Gradients gradients(gpt_.architecture());
-    gpt_.loss_and_gradients(tokens_, targets_,
-                            {.scale = 1.0F / static_cast<float>(counted_), .probe = &probe},
-                            buffers, gradients);
+    Gradients gradients(transformer_.architecture());
+    transformer_.loss_and_gradients(tokens_, targets_,
+                                    {.scale = 1.0F / static_cast<float>(counted_), .probe = &probe},
+                                    buffers, gradients);
     double worst = 0;
     std::size_t compared = 0;
     for (const TensorEntry& entry : golden_.file().tensors()) {
@@ -135,7 +137,7 @@ TEST_P(AgainstPyTorch, TheGradientOfEveryPointAgrees) {
       worst = std::max(worst, error);
       ++compared;
     }
-    EXPECT_EQ(compared, all_points(gpt_.specification().layers).size());
+    EXPECT_EQ(compared, all_points(transformer_.specification().layers).size());
     record("worst_point_gradient", worst);
   }
 }
@@ -146,35 +148,35 @@ TEST_P(AgainstPyTorch, BackwardFromAnyGradientOfTheLogitsNeedsNoParameterGradien
   RecordingProbe probe;
   probe.gradients_wanted = true;
   const Pass pass{.sequences = {batch, positions}, .probe = &probe};
-  gpt_.forward(tokens_, pass, buffers_.activations);
-  Tensor<float> logits(Shape{batch * positions, gpt_.specification().vocabulary_size});
-  gpt_.project(buffers_.activations.final_norm(), logits);
+  transformer_.forward(tokens_, pass, buffers_.activations);
+  Tensor<float> logits(Shape{batch * positions, transformer_.specification().vocabulary_size});
+  transformer_.project(buffers_.activations.final_norm(), logits);
   Tensor<float> losses(Shape{batch * positions});
   kernels::cross_entropy_forward_backward(logits, targets_.view().reshape({batch * positions}),
                                           1.0F / static_cast<float>(counted_), losses);
-  kernels::linear_backward_input(gpt_.parameters().unembedding().weight, logits,
+  kernels::linear_backward_input(transformer_.parameters().unembedding().weight, logits,
                                  buffers_.gradients.norm);
-  gpt_.backward(tokens_, pass, buffers_.activations, buffers_.gradients, nullptr);
+  transformer_.backward(tokens_, pass, buffers_.activations, buffers_.gradients, nullptr);
   for (const auto& [name, record] : probe.gradients) {
     const Tensor<float> expected = golden_.floats("probe_gradient." + name);
     EXPECT_LE(relative_error(record.values, expected.span()), gradient_tolerance) << name;
   }
   // All but the logits', which backward starts from.
-  EXPECT_EQ(probe.gradients.size(), all_points(gpt_.specification().layers).size() - 1);
+  EXPECT_EQ(probe.gradients.size(), all_points(transformer_.specification().layers).size() - 1);
 }
 
 TEST_P(AgainstPyTorch, TenStepsOfAdamWAgree) {
   const Tensor<double> losses = golden_.exact<double>("step_losses");
   const Tensor<double> norms = golden_.exact<double>("step_norms");
-  Gradients gradients(gpt_.architecture());
-  GoldenSteps steps(gpt_.parameters());
+  Gradients gradients(transformer_.architecture());
+  GoldenSteps steps(transformer_.parameters());
   double worst = 0;
   for (std::int64_t step = 0; step < 10; ++step) {
     gradients.clear();
     const double loss = loss_and_gradients(gradients).mean();
     EXPECT_NEAR(loss, losses[step], step_tolerance) << "before step " << step + 1;
     worst = std::max(worst, std::abs(loss - losses[step]));
-    EXPECT_NEAR(steps.take(gradients, gpt_.parameters()), norms[step], 1e-4 * norms[step]);
+    EXPECT_NEAR(steps.take(gradients, transformer_.parameters()), norms[step], 1e-4 * norms[step]);
   }
   record("worst_step_loss", worst);
 }

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/toy_pairs.h"
 #include "model/transformer.h"
 
@@ -173,7 +173,7 @@ TEST(GradientEdits, OfEveryPointOfPairs) {
 }
 
 TEST(GradientEdits, OfPatternsNeedAttentionWithoutDropout) {
-  Transformer transformer = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_transformer(testing::small_config());
   transformer.set_dropout(0, 0.5F, 0);
   const ToyTexts texts;
   TrainingBuffers buffers(transformer.specification(), 2, 9);

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "model/comparison.h"
 #include "model/transformer.h"
 
@@ -98,7 +98,7 @@ class HeadPoints : public ::testing::Test {
     return values;
   }
 
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 };
 

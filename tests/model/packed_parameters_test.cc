@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "model/comparison.h"
 #include "model/transformer.h"
 

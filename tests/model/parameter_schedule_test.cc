@@ -115,8 +115,8 @@ constexpr std::int32_t pass_tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
 constexpr std::int32_t next_tokens[] = {1, 4, 1, 5, 9, 2, 6, kernels::ignored_target};
 
 // Tables that come in pieces of `piece_rows` rows; 0: whole.
-void check_gpt(const StackSpecification& config, Keep keep, std::int64_t piece_rows = 0,
-               std::int64_t chunk_rows = VocabularyLoss::most_chunk_rows) {
+void check_stack(const StackSpecification& config, Keep keep, std::int64_t piece_rows = 0,
+                 std::int64_t chunk_rows = VocabularyLoss::max_chunk_rows) {
   const Shape shape{2, 4};
   const View<const std::int32_t> read(pass_tokens, shape), predicted(next_tokens, shape);
   Transformer transformer({.stacks = {config}});
@@ -149,11 +149,11 @@ void check_gpt(const StackSpecification& config, Keep keep, std::int64_t piece_r
 TEST(ParameterSchedule, OfOneStack) {
   StackSpecification config = make_gpt_config(3, 2, 16, 8, 20);
   config.residual_dropout = 0.1F;
-  check_gpt(config, Keep::every_block);
-  check_gpt(config, Keep::residuals);
+  check_stack(config, Keep::every_block);
+  check_stack(config, Keep::residuals);
   config.tied_unembedding = false;
   config.embedding_norm = true;
-  check_gpt(config, Keep::every_block);
+  check_stack(config, Keep::every_block);
 }
 
 TEST(ParameterSchedule, TablesInPieces) {
@@ -163,12 +163,12 @@ TEST(ParameterSchedule, TablesInPieces) {
     config.tied_unembedding = tied;
     config.unembedding_bias = tied;
     for (const std::int64_t rows : {1, 7, 19, 20}) {
-      check_gpt(config, Keep::every_block, rows);
-      check_gpt(config, Keep::residuals, rows, 3);  // logits of a chunk are computed again
+      check_stack(config, Keep::every_block, rows);
+      check_stack(config, Keep::residuals, rows, 3);  // logits of a chunk are computed again
     }
   }
   config.unembedding_bias = true;  // behind a divided table
-  check_gpt(config, Keep::every_block, 7);
+  check_stack(config, Keep::every_block, 7);
 }
 
 // As blocks are, but no smaller than 4 MiB.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "model/comparison.h"
 
 namespace heed {
@@ -13,7 +13,7 @@ namespace {
 
 struct Base {
   static constexpr std::int64_t positions = 9;
-  Transformer transformer = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_transformer(testing::small_config());
   std::vector<std::int32_t> tokens = testing::random_tokens(positions, 61, 3);
 
   StackActivations activations(Keep keep = Keep::every_block) const {

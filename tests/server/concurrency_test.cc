@@ -4,14 +4,14 @@
 #include <set>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "server/scheduler.h"
 #include "server/test_server.h"
 
 namespace heed::server {
 namespace {
 
-using heed::testing::random_gpt;
+using heed::testing::random_transformer;
 using testing::eventually;
 using testing::Socket;
 using testing::streamed_text;
@@ -125,7 +125,7 @@ TEST(Concurrency, SlowReadersHoldUpNobody) {
 // A reader too slow for what waits for it: its sequence stops, others go on, nothing is lost.
 TEST(Scheduler, WaitsForASlowReaderAlone) {
   const StackSpecification config = make_gpt_config(2, 2, 16, 1024, 61);
-  const LoadedModel model{.name = "random", .transformer = random_gpt(config)};
+  const LoadedModel model{.name = "random", .transformer = random_transformer(config)};
   Compute compute;
   Metrics metrics;
   Scheduler scheduler(model, compute, metrics, {.parallel = 2});

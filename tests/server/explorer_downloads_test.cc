@@ -38,7 +38,7 @@ class ExplorerDownloads : public heed::testing::SmallModelTest {
 
   static ExplorerOptions options() {
     return {.why_no_downloads = "",
-            .download_retry = {.most_tries = 3, .pause = [](std::chrono::milliseconds) {}}};
+            .download_retry = {.max_tries = 3, .pause = [](std::chrono::milliseconds) {}}};
   }
 
   // Answers for the weights in place of the hub.

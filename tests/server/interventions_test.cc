@@ -10,7 +10,7 @@
 
 #include "base/expect_error.h"
 #include "engine/edits.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/toy_pairs.h"
 #include "microscope/traces/capture.h"
 
@@ -73,13 +73,13 @@ struct Subject {
 };
 
 std::vector<Subject> subjects() {
-  using heed::testing::random_gpt;
+  using heed::testing::random_transformer;
   std::vector<Subject> all;
-  all.push_back({"decoder", random_gpt(heed::testing::small_config()), only_site});
+  all.push_back({"decoder", random_transformer(heed::testing::small_config()), only_site});
   StackSpecification reads_both_ways = heed::testing::small_config();
   reads_both_ways.role = StackRole::encoder;
   reads_both_ways.block.attention.mask.kind = MaskKind::full;
-  all.push_back({"encoder", random_gpt(reads_both_ways), only_site});
+  all.push_back({"encoder", random_transformer(reads_both_ways), only_site});
   for (Subject& each : all) {
     each.texts.target = heed::testing::random_tokens(9, 61, 3);
     each.other.target = heed::testing::random_tokens(9, 61, 4);

@@ -40,8 +40,8 @@ class RecordedValuesTest : public ::testing::Test {
     return *std::get<ReplaceWith>(interventions_[i].change).values;
   }
 
-  Transformer gpt_ = heed::testing::small_gpt(40);
-  RecordedPass pass_{gpt_, {.source = {}, .target = {3, 1, 4, 1, 5, 9, 2, 6}}};
+  Transformer transformer_ = heed::testing::small_gpt(40);
+  RecordedPass pass_{transformer_, {.source = {}, .target = {3, 1, 4, 1, 5, 9, 2, 6}}};
   RecordedValues values_;
   std::vector<Intervention> interventions_;
   int replays_ = 0;
@@ -55,7 +55,7 @@ TEST_F(RecordedValuesTest, EveryPassIsReplayedOnce) {
   const std::vector<Texts> texts{{.target = {3, 1, 4, 1, 5, 9, 2, 6}}};
   for (const std::size_t i : {0U, 1U, 254U, 255U}) {
     EXPECT_EQ(std::get<SetRow>(interventions_[i].change).row,
-              mean_row(gpt_, interventions_[i].point, texts));
+              mean_row(transformer_, interventions_[i].point, texts));
   }
 }
 
@@ -65,14 +65,14 @@ TEST_F(RecordedValuesTest, InterventionsShareTheValuesOfAPoint) {
   values_.fill(interventions_, nullptr);
   EXPECT_EQ(&replaced(0), &replaced(58));
   EXPECT_NE(&replaced(0), &replaced(1));
-  EXPECT_EQ(replaced(0).shape(), Shape({1, 8, gpt_.specification().channels}));
+  EXPECT_EQ(replaced(0).shape(), Shape({1, 8, transformer_.specification().channels}));
 }
 
 TEST_F(RecordedValuesTest, RowsAreMoved) {
   ask(1, RecordedValues::Rows{.first = 4, .last = 5, .from = 1});
   ask(1, RecordedValues::All{});
   values_.fill(interventions_, nullptr);
-  const std::int64_t channels = gpt_.specification().channels;
+  const std::int64_t channels = transformer_.specification().channels;
   ASSERT_EQ(replaced(0).shape(), Shape({1, 6, channels}));
   for (std::int64_t i = 0; i < 2 * channels; ++i) {
     EXPECT_EQ(replaced(0)[4 * channels + i], replaced(1)[channels + i]);
@@ -84,7 +84,7 @@ TEST_F(RecordedValuesTest, StopWithinAPass) {
   const std::atomic<bool> stop{true};
   expect_error(ErrorCode::interrupted, [&] { values_.fill(interventions_, &stop); });
   expect_error(ErrorCode::interrupted, [&] {
-    RecordedPass(gpt_, {.source = {}, .target = {3, 1, 4}}, {}, {.stop = &stop});
+    RecordedPass(transformer_, {.source = {}, .target = {3, 1, 4}}, {}, {.stop = &stop});
   });
 }
 

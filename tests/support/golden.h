@@ -39,7 +39,7 @@ class Golden {
   explicit Golden(const std::string& name)
       : file_(SafetensorsFile::open(std::filesystem::path(HEED_SOURCE_DIR) / "tests/golden" /
                                     (name + ".safetensors"))),
-        config_(gpt_config_from_json(parse_json(file_.metadata().at("config"), name), name)) {}
+        config_(stack_config_from_json(parse_json(file_.metadata().at("config"), name), name)) {}
 
   const StackSpecification& specification() const { return config_; }
   const SafetensorsFile& file() const { return file_; }

@@ -153,13 +153,13 @@ std::size_t cased_word_end(std::string_view text, std::size_t begin) {
     while (end < is.size() && is[end]) ++end;
     return end;
   };
-  for (const std::size_t least_upper : {0, 1}) {
+  for (const std::size_t min_upper : {0, 1}) {
     for (const std::size_t first : {1, 0}) {
       if (first == 1 && !before[0]) continue;
       const std::size_t longest = run(upper, first);
-      for (std::size_t middle = longest + 1; middle-- > first + least_upper;) {
+      for (std::size_t middle = longest + 1; middle-- > first + min_upper;) {
         const std::size_t end = run(lower, middle);
-        if (end > middle || least_upper == 1) return ends[end];
+        if (end > middle || min_upper == 1) return ends[end];
       }
     }
   }

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-Transformer random_gpt() {
+Transformer random_transformer() {
   Transformer transformer({.stacks = {make_gpt_config(2, 2, 16, 8, 13)}});
   transformer.parameters().initialize(3);
   for (float& value : transformer.parameters().all()) value *= 4;
@@ -38,7 +38,7 @@ double loss_of(const Transformer& transformer, const TokenList& data, std::int64
 }
 
 TEST(Evaluation, ScoresEveryTargetOnceWhateverTheStride) {
-  const Transformer transformer = random_gpt();
+  const Transformer transformer = random_transformer();
   for (const std::int64_t tokens : {2, 8, 9, 10, 30, 33}) {
     for (const std::int64_t stride : {1, 3, 8}) {
       const TokenList data = random_tokens(tokens);
@@ -115,7 +115,7 @@ TEST(Evaluation, ReadsDocumentsFromTheirBeginning) {
 }
 
 TEST(Evaluation, StandardErrorIsThatOfTheMean) {
-  const Transformer transformer = random_gpt();
+  const Transformer transformer = random_transformer();
   Evaluator evaluator(transformer.specification(), {});
   const Evaluation few = evaluator.evaluate(transformer, random_tokens(81));
   const Evaluation many = evaluator.evaluate(transformer, random_tokens(8001));
@@ -126,7 +126,7 @@ TEST(Evaluation, StandardErrorIsThatOfTheMean) {
 }
 
 TEST(Evaluation, OneWindowHasNoStandardError) {
-  const Transformer transformer = random_gpt();
+  const Transformer transformer = random_transformer();
   Evaluator evaluator(transformer.specification(), {});
   EXPECT_FALSE(evaluator.evaluate(transformer, random_tokens(2)).standard_error.has_value());
   EXPECT_FALSE(evaluator.evaluate(transformer, random_tokens(9)).standard_error.has_value());
@@ -134,7 +134,7 @@ TEST(Evaluation, OneWindowHasNoStandardError) {
 }
 
 TEST(Evaluation, StopsBetweenBatches) {
-  const Transformer transformer = random_gpt();
+  const Transformer transformer = random_transformer();
   std::atomic<bool> stop = false;
   int batches = 0;
   Evaluator evaluator(transformer.specification(),
@@ -148,7 +148,7 @@ TEST(Evaluation, StopsBetweenBatches) {
 }
 
 TEST(Evaluation, MeasuresWhatACacheCosts) {
-  const Transformer transformer = random_gpt();
+  const Transformer transformer = random_transformer();
   const TokenList data = random_tokens(60);
   const auto loss = [&](std::optional<CacheType> type) {
     Evaluator evaluator(transformer.specification(), {.batch_size = 3, .cache_type = type});
@@ -164,7 +164,7 @@ TEST(Evaluation, MeasuresWhatACacheCosts) {
 }
 
 TEST(Evaluation, RefusesWhatCannotBe) {
-  const Transformer transformer = random_gpt();
+  const Transformer transformer = random_transformer();
   testing::expect_error(
       ErrorCode::invalid_argument,
       [&] { Evaluator(transformer.specification(), {.sequence_length = 9}); }, "9", "8");

@@ -60,7 +60,7 @@ TEST_F(LocaleTraining, WithADecimalCommaReadsSettingsAndModels) {
 
   Transformer transformer({.stacks = {testing::small_settings().model}});
   save_transformer(transformer, directory_ / "model");
-  const StackSpecification read = read_gpt_config(directory_ / "model" / config_file_name);
+  const StackSpecification read = read_stack_config(directory_ / "model" / config_file_name);
   EXPECT_EQ(read.residual_dropout, 0.1F);
   EXPECT_EQ(read.block.norm.epsilon, transformer.specification().block.norm.epsilon);
 }

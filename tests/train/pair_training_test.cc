@@ -326,7 +326,7 @@ TEST_F(PairTraining, FineTunesAModelOfT5sShapeToTheBit) {
     attention.scale = 1;
     attention.positions = PositionKind::relative;
     attention.relative = {
-        .buckets = 8, .largest_distance = 12, .both_directions = stack.role == StackRole::encoder};
+        .buckets = 8, .max_distance = 12, .both_directions = stack.role == StackRole::encoder};
     stack.embedding_scale = 1;
     stack.unembedding_bias = false;
     stack.embedding_dropout = stack.attention_dropout = stack.residual_dropout = 0;

@@ -172,7 +172,7 @@ TEST_F(Resume, OfFineTuningEndsInTheSameFiles) {
       train(request(settings, base));
       TrainRequest tuned = request(settings, "tuned-" + base);
       tuned.from = directory_ / base / "last";
-      tuned.settings.model = read_gpt_config(tuned.from / config_file_name);
+      tuned.settings.model = read_stack_config(tuned.from / config_file_name);
       tuned.settings.model.residual_dropout = 0.1F;
       tuned.settings.windows = windows;
       expect_resumed_as_whole(tuned, 3);
@@ -391,7 +391,7 @@ TEST(RunRecord, HoldsEveryFieldOfTheModel) {
   residual = ResidualKind::parallel;
   auto& [query_heads, key_value_heads, head_size, mask, positions, rotary, relative, sinusoids,
          query_bias, output_bias, scale, query_key_norm, soft_cap] = attention;
-  relative = {.buckets = 16, .largest_distance = 64}, sinusoids = SinusoidOrder::halves;
+  relative = {.buckets = 16, .max_distance = 64}, sinusoids = SinusoidOrder::halves;
   query_heads = 6, key_value_heads = 3, head_size = 8, query_bias = true, output_bias = false;
   mask = {.kind = MaskKind::banded, .windows = {0, 5, 7}};
   positions = PositionKind::rotary, query_key_norm = true;

@@ -340,7 +340,7 @@ TEST_F(Training, FineTunesAModel) {
   train(base);
   TrainRequest tuned = request("tuned");
   tuned.from = directory_ / "base" / "last";
-  tuned.settings.model = read_gpt_config(tuned.from / config_file_name);
+  tuned.settings.model = read_stack_config(tuned.from / config_file_name);
   tuned.settings.steps = 2;
   EXPECT_LT(train(tuned).train_loss, 3.0);  // an untrained model starts at log(28) = 3.3
   // Integers are no weights to go on from.

@@ -190,7 +190,7 @@ test('a cluster is planned as the server says, by keyboard, and the link restore
   // A plan takes the speed of memory as its engine measures it: the page's own is another engine's.
   const difference = Math.abs(Number.parseFloat(efficiency) - 100 * expected.efficiency);
   assert.ok(difference <= (process.env.HEED_STATIC ? 1 : 0.051), `${efficiency}, expected ${expected.efficiency}`);
-  assert.equal(await panel.getByTestId('plan-nodes').innerText(), String(expected.least_nodes));
+  assert.equal(await panel.getByTestId('plan-nodes').innerText(), String(expected.min_nodes));
   assert.equal(expected.parameters, 124439808);
   // Rows of the table are the sweep.
   await panel.getByText('As a table').click();

@@ -25,7 +25,7 @@ constexpr int read_runs = 8;
 // Before each repeat.
 constexpr int operation_runs_again = 5;
 constexpr int read_runs_again = 2;
-constexpr double longest_run = 1;  // seconds of a loop that takes as long as a repeat
+constexpr double max_run = 1;  // seconds of a loop that takes as long as a repeat
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void require_memory(const std::string& name, std::int64_t bytes) {
 }
 
 std::int64_t runs_as_long_as(double seconds, double of_one) {
-  return std::max(std::lround(std::min(seconds, longest_run) / of_one), 1L);
+  return std::max(std::lround(std::min(seconds, max_run) / of_one), 1L);
 }
 
 BenchmarkMeasurer::BenchmarkMeasurer(const BenchmarkOptions& options, int repeats,

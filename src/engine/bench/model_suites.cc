@@ -20,10 +20,10 @@ using kernels::WeightFormat;
 constexpr std::uint64_t seed = 1;
 
 // Loads a model, or creates one with random weights and a context of at least `positions`.
-Transformer make_gpt(const BenchmarkOptions& options, std::int64_t positions,
-                     std::int64_t ModelCost::*memory) {
+Transformer make_transformer(const BenchmarkOptions& options, std::int64_t positions,
+                             std::int64_t ModelCost::*memory) {
   if (!options.model.empty()) return load_model(options.model).transformer;
-  StackSpecification config = find_gpt_config(options.config);
+  StackSpecification config = find_stack_config(options.config);
   config.context = std::max(config.context, positions);
   require_memory(options.config, model_cost(config).*memory);
   Transformer transformer({.stacks = {config}});
@@ -143,7 +143,8 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
   require(options.dtype == WeightFormat::f32 || options.dtype == WeightFormat::bf16,
           ErrorCode::unsupported, "training is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
-  Transformer transformer = make_gpt(options, options.context.value_or(0), &ModelCost::train_bytes);
+  Transformer transformer =
+      make_transformer(options, options.context.value_or(0), &ModelCost::train_bytes);
   const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(4);
   const std::int64_t positions = options.context.value_or(config.context);
@@ -184,7 +185,8 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 }
 
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
-  Transformer transformer = make_gpt(options, options.context.value_or(0), &ModelCost::run_bytes);
+  Transformer transformer =
+      make_transformer(options, options.context.value_or(0), &ModelCost::run_bytes);
   transformer.parameters().prepare(options.dtype);
   transformer.parameters().pack();
   const StackSpecification& config = transformer.specification();
@@ -227,7 +229,7 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
 BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   const std::int64_t before = options.context.value_or(0);
   Transformer transformer =
-      make_gpt(options, before + options.count.value_or(1), &ModelCost::run_bytes);
+      make_transformer(options, before + options.count.value_or(1), &ModelCost::run_bytes);
   transformer.parameters().prepare(options.dtype);
   const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(1);

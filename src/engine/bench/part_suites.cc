@@ -89,7 +89,7 @@ BenchmarkReport measure_attention(const BenchmarkOptions& options) {
           ErrorCode::unsupported, "attention is in f32 or bf16, not in {}",
           kernels::weight_format_name(options.dtype));
   const StackSpecification config = options.model.empty()
-                                        ? find_gpt_config(options.config)
+                                        ? find_stack_config(options.config)
                                         : load_model(options.model).transformer.specification();
   const AttentionShape shape{.batch = options.batch.value_or(1),
                              .positions = options.context.value_or(4096),

@@ -164,7 +164,7 @@ TrainSettings named_settings(const std::string& name_or_path) {
       return settings;
     }
   }
-  settings.model = find_gpt_config(name_or_path);
+  settings.model = find_stack_config(name_or_path);
   return settings;
 }
 
@@ -209,7 +209,7 @@ OrderedJson plan_report_json(const PlanReport& report) {
             {"memory", rates.memory},
             {"copies", rates.copy_rate()}}},
           {"memory", memory_json(plan)},
-          {"least_nodes", report.min_nodes ? OrderedJson(*report.min_nodes) : OrderedJson()},
+          {"min_nodes", report.min_nodes ? OrderedJson(*report.min_nodes) : OrderedJson()},
           {"step_seconds", step_json(plan.step)},
           {"alone_seconds", plan.alone_seconds},
           {"tokens_per_s", plan.tokens_per_second()},

@@ -86,8 +86,8 @@ double hidden_seconds(const PlannedRun& run, const PlannedExchange& exchange, do
                       double bytes) {
   const OpenShares open = open_shares(run);
   const double seconds = exchange.seconds();
-  const double behind = std::max(available, 0.0) * (1 - open.computing);
-  const double exposed = std::max(seconds * open.exchange, seconds - behind);
+  const double hidden = std::max(available, 0.0) * (1 - open.computing);
+  const double exposed = std::max(seconds * open.exchange, seconds - hidden);
   return std::max(seconds - std::max(exposed, copy_seconds(run, bytes)), 0.0);
 }
 

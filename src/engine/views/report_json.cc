@@ -122,7 +122,7 @@ namespace {
 OrderedJson saved_config(const StackSpecification& config) {
   const bool is_known = std::ranges::any_of(
       formats(), [&](const Format& format) { return format.expresses({.stacks = {config}}); });
-  return is_known ? gpt_config_to_json(config) : OrderedJson(nullptr);
+  return is_known ? stack_config_to_json(config) : OrderedJson(nullptr);
 }
 
 }  // namespace

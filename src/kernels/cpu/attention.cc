@@ -15,7 +15,7 @@ namespace heed::kernels {
 namespace {
 
 // Spans of fewer queries cost more in packing the memory than an idle thread does.
-constexpr std::int64_t least_span = 128;
+constexpr std::int64_t min_span = 128;
 
 // Tiles, in bf16, if the machine has them. They know neither windows nor caps nor biases.
 const TileAttention* tiles_for(const AttentionInput<float>& input) {
@@ -25,10 +25,10 @@ const TileAttention* tiles_for(const AttentionInput<float>& input) {
 
 // The most floats of a head's memory that a thread copies to a dense buffer: 16 MiB. A longer
 // memory is read in place, so that working memory does not grow with the context.
-constexpr std::int64_t most_packed_memory = std::int64_t{1} << 22;
+constexpr std::int64_t max_packed_memory = std::int64_t{1} << 22;
 
 // Floats of the partial query gradients that are summed at the end: 32 MiB.
-constexpr std::int64_t most_shared = std::int64_t{1} << 23;
+constexpr std::int64_t max_shared = std::int64_t{1} << 23;
 
 void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& input,
                       View<float> out, View<float> log_sum_exp) {
@@ -39,7 +39,7 @@ void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& i
   const std::int64_t wanted = divide_up(4 * thread_count(), planes);
   const std::int64_t shortest = round_up(divide_up(queries, wanted), query_group);
   const std::int64_t span =
-      std::min(tiles.longest_span(input.query.extent(3)), std::max(shortest, least_span));
+      std::min(tiles.max_span(input.query.extent(3)), std::max(shortest, min_span));
   const std::int64_t spans = divide_up(queries, span);
   parallel_items(planes * spans, [&](std::int64_t item) {
     // the last spans first: under a causal mask they take longest
@@ -69,7 +69,7 @@ void attention_forward(const AttentionInput<float>& input, View<float> out,
                  &log_sum_exp(b, h, 0));
   };
   const bool packs = blocks >= blocks_worth_packing && divides_evenly(batch * heads) &&
-                     packed_memory_size(head_of(input, 0, 0)) <= most_packed_memory;
+                     packed_memory_size(head_of(input, 0, 0)) <= max_packed_memory;
   if (packs) {
     // heads of a group share the copy, unless that leaves threads without work
     const std::int64_t key_heads = input.key.extent(2), group = heads / key_heads;
@@ -157,7 +157,7 @@ void attention_backward(const AttentionInput<float>& input, View<const float> ou
       divides_evenly(groups)
           ? 1
           : std::clamp<std::int64_t>(divide_up(4 * threads, groups), 1,
-                                     std::min(pieces, most_shared / (groups * share) + 1));
+                                     std::min(pieces, max_shared / (groups * share) + 1));
   const bool biased = gradients.position_bias.present();
   const std::int64_t bias_share = biased ? group_heads * (memory + queries - 1) : 0;
   const std::int64_t query_shares = parts == 1 ? 0 : groups * parts * share;

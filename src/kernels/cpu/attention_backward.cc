@@ -284,7 +284,7 @@ HWY_INLINE void AttendToStretch(const BackwardGroup& group, const Stretch& stret
   const HeadGradients gradients = group.gradients(0);
   const std::int64_t size = head.head_size, columns = WholeVectors(size);
   const auto [start, end, first, step] = stretch;
-  // Without a window the first head meets every row, in order. Behind one, rows may be left out.
+  // Without a window the first head meets every row, in order. With one, rows may be left out.
   std::int64_t met = start;
   if (head.window != unlimited) {
     for (std::int64_t s = first; s < end; s += step) {
@@ -363,8 +363,8 @@ void AttendTile(const Head& head, std::int64_t query_begin, std::int64_t query_e
   const float masked = pattern ? 0.0F : -std::numeric_limits<float>::infinity();
   for (std::int64_t j = 0; j < queries; ++j) {
     for (std::int64_t i = 0; i < keys; ++i) {
-      const std::int64_t behind = j - i - place.diagonal;
-      const bool visible = behind >= 0 && behind < place.window;
+      const std::int64_t distance = j - i - place.diagonal;
+      const bool visible = distance >= 0 && distance < place.window;
       out[j][i] = visible ? tile[i * query_block + j] : masked;
     }
   }

@@ -14,11 +14,11 @@ namespace heed::kernels {
 namespace {
 
 // Memory rows of a part: long enough to make the overhead of a work item negligible.
-constexpr std::int64_t least_part = 512;
-constexpr std::int64_t most_parts = 16;
+constexpr std::int64_t min_part = 512;
+constexpr std::int64_t max_parts = 16;
 
 // Multiply-adds of a thread's shortest turn, some 2 µs: twice what it costs to give it out.
-constexpr std::int64_t least_work = 16384;
+constexpr std::int64_t min_work = 16384;
 
 struct RowOutput {
   View<float> out;          // (B, T, H, D)
@@ -91,7 +91,7 @@ void attend_each_query(const QueryShape& shape, HeadAt&& head_at, MemoryAt&& mem
   // depends on the memory and the window only, so that results do not depend on the batch
   const Head any = head_at(0, 0);
   const std::int64_t parts =
-      std::clamp<std::int64_t>(std::min(any.memory, any.window) / least_part, 1, most_parts);
+      std::clamp<std::int64_t>(std::min(any.memory, any.window) / min_part, 1, max_parts);
   const std::int64_t width = (size + 2 + 15) / 16 * 16;
   float* const partial = scratch(Scratch::shared, static_cast<std::size_t>(rows * parts * width));
   // An item is a part of the memory for one query of a key head's query heads or, where there are
@@ -130,7 +130,7 @@ void attend_each_query(const QueryShape& shape, HeadAt&& head_at, MemoryAt&& mem
   const std::int64_t items = ranges * shares;
   const std::int64_t work = std::min(any.memory, any.window) / parts * size * group / shares + 1;
   const std::int64_t together =
-      std::max({items / (16 * thread_count()), least_work / work, std::int64_t{1}});
+      std::max({items / (16 * thread_count()), min_work / work, std::int64_t{1}});
   parallel_items((items + together - 1) / together, [&](std::int64_t some) {
     const std::int64_t end = std::min((some + 1) * together, items);
     for (std::int64_t item = some * together; item < end; ++item) attend(item);

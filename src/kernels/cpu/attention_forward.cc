@@ -46,7 +46,7 @@ HWY_INLINE void SoftmaxColumn(const TilePlace& place, std::int64_t j, const Tile
   });
   ByFours(limits.whole, limits.part, largest_of_some);
   const Float maximum = hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3]));
-  // Behind a window, a query may have seen nothing yet.
+  // With a window, a query may have seen nothing yet.
   Float reference = maximum;
   if constexpr (windowed) {
     reference = hn::IfThenElse(hn::Eq(maximum, lowest), hn::Zero(d), maximum);

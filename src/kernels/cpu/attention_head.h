@@ -125,7 +125,7 @@ inline std::int64_t visible_end(const Head& head, std::int64_t query_end) {
   return head.memory < head.visible + query_end ? head.memory : head.visible + query_end;
 }
 
-// The first memory row visible to a query at or behind `query_begin`.
+// The first memory row visible to a query at or after `query_begin`.
 inline std::int64_t visible_begin(const Head& head, std::int64_t query_begin) {
   return std::max<std::int64_t>(head.visible + query_begin - head.window + 1, 0);
 }

@@ -11,7 +11,7 @@ namespace heed::kernels {
 namespace {
 
 // Rows of a head that a thread merges at least.
-constexpr std::int64_t least_rows = 64;
+constexpr std::int64_t min_rows = 64;
 
 struct MergedRow {
   const float* part;
@@ -35,7 +35,7 @@ void merge_row(const MergedRow& row, std::int64_t size) {
 void merge_attention(const AttentionPart<float>& part, View<float> out, View<float> log_sum_exp) {
   checks::attention_part(part, out, log_sum_exp);
   const std::int64_t batch = out.extent(0), queries = out.extent(1), heads = out.extent(2);
-  parallel_ranges(batch * queries, least_rows, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(batch * queries, min_rows, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t b = row / queries, t = row % queries;
       for (std::int64_t h = 0; h < heads; ++h) {

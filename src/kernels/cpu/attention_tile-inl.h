@@ -115,7 +115,7 @@ HWY_INLINE void CapScores(const Head& head, const TilePlace& place, float unit, 
 
 // Distances of a tile's keys from its queries, far to near: key i and query j have number
 // keys − 1 − i + j, so that a row of the tile is a stretch of them.
-inline constexpr std::int64_t most_distances = key_block + query_block;
+inline constexpr std::int64_t max_distances = key_block + query_block;
 
 // scores += bias, in units of 1/unit, for queries from query_begin and keys from key_begin on.
 HWY_INLINE void BiasScores(const Head& head, const TilePlace& place, std::int64_t query_begin,
@@ -123,7 +123,7 @@ HWY_INLINE void BiasScores(const Head& head, const TilePlace& place, std::int64_
   if (!head.bias.present()) return;
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  HWY_ALIGN float biases[most_distances];
+  HWY_ALIGN float biases[max_distances];
   const std::int64_t farthest = head.distance(query_begin, key_begin + place.keys - 1);
   for (std::int64_t m = 0; m < place.keys + RoundUp(place.queries, lanes) - 1; ++m) {
     biases[m] = unit * head.bias.at(farthest - m);
@@ -147,7 +147,7 @@ HWY_INLINE void AddBiasGradient(const Head& head, const TilePlace& place, std::i
                                 std::int64_t key_begin, const float* gradients, float* sums) {
   const Floats d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  HWY_ALIGN float shares[4][most_distances] = {};
+  HWY_ALIGN float shares[4][max_distances] = {};
   for (std::int64_t i = 0; i < place.keys; ++i) {
     const float* const row = gradients + i * query_block;
     float* const to = shares[i % 4] + place.keys - 1 - i;

@@ -16,13 +16,13 @@ namespace heed::kernels {
 namespace {
 
 // 1024 queries of a head of 64: half a megabyte of them and of their results.
-std::int64_t longest_span(std::int64_t head_size) {
+std::int64_t max_span(std::int64_t head_size) {
   const std::int64_t depth = (head_size + 31) / 32 * 32;
   return std::max(65536 / depth / query_group, std::int64_t{1}) * query_group;
 }
 
 constexpr TileAttention attention_in_tiles{
-    .longest_span = &longest_span,
+    .max_span = &max_span,
     .attend_span = &attend_span_in_tiles,
     .memory_piece = &tile_memory_piece,
     .attend_backward = &attend_backward_in_tiles,

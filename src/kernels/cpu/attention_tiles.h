@@ -13,7 +13,7 @@ inline constexpr std::int64_t query_group = 32;
 
 struct TileAttention {
   // The largest span whose state stays in the second-level cache.
-  std::int64_t (*longest_span)(std::int64_t head_size);
+  std::int64_t (*max_span)(std::int64_t head_size);
   // Queries [begin, end): rows of out and of log_sum_exp.
   void (*attend_span)(const Head& head, std::int64_t begin, std::int64_t end, Rows<float> out,
                       float* log_sum_exp);

@@ -151,7 +151,7 @@ void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int
 }
 
 // Of `rows` rows and a block of inputs: what `count` weights, one or four, from `weight` on add to
-// their outputs from `out` on. `bias` is that of the outputs behind the last block, or null.
+// their outputs from `out` on. `bias` is that of the outputs after the last block, or null.
 template <int rows, int count>
 HWY_INLINE void Tile(const DotProducts& block, const float* x, const float* weight,
                      const float* bias, bool is_first, float* out) {

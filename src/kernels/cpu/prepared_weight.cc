@@ -83,8 +83,8 @@ template <class Body>
 void with_prefetch_distance(const PreparedWeight& weight, std::int64_t rows, Body&& body) {
   static std::array<PrefetchDistance, std::size(format_names)> of_formats;
   PrefetchDistance& distance = of_formats[static_cast<std::size_t>(weight.format())];
-  constexpr std::int64_t most_rows = 2, least_bytes = std::int64_t{256} << 10;
-  if (rows > most_rows || weight.bytes() < least_bytes) return body(distance.best());
+  constexpr std::int64_t max_rows = 2, min_bytes = std::int64_t{256} << 10;
+  if (rows > max_rows || weight.bytes() < min_bytes) return body(distance.best());
   const std::int64_t ahead = distance.next();
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -97,13 +97,13 @@ void with_prefetch_distance(const PreparedWeight& weight, std::int64_t rows, Bod
 // waited for. Half of a core's second-level cache is left to what they read.
 void fetch_part_while_waiting(const PreparedWeight& weight, std::int64_t thread,
                               std::int64_t threads) {
-  static const std::int64_t most_bytes = second_level_cache_bytes() / 2;
+  static const std::int64_t max_bytes = second_level_cache_bytes() / 2;
   const std::int64_t first = weight.panels() * thread / threads;
   const std::int64_t end = weight.panels() * (thread + 1) / threads;
   if (first == end) return;
   const PreparedWeight::Part& part = weight.part_of(first);
   const std::int64_t panels = std::min(end, part.first_panel + part.panels) - first;
-  const std::int64_t bytes = std::min(panels * part.panel_bytes, most_bytes);
+  const std::int64_t bytes = std::min(panels * part.panel_bytes, max_bytes);
   fetch_while_waiting({weight.panel(first), static_cast<std::size_t>(bytes)});
 }
 

@@ -172,8 +172,8 @@ class Worker {
   }
 
   // The data to prefetch after the panel of these rows and `column`.
-  std::span<const std::byte> panel_behind(std::int64_t row, std::int64_t column,
-                                          std::int64_t k) const {
+  std::span<const std::byte> panel_after(std::int64_t row, std::int64_t column,
+                                         std::int64_t k) const {
     column += kernels_.columns;
     if (column >= end_column()) {
       column = rectangle_.column;
@@ -208,7 +208,7 @@ class Worker {
                             .column = column,
                             .columns = std::min(block_columns_, end_column() - column)};
       if (in_place_) {
-        multiply_block(block, panel_in_place(column, k), panel_behind(row, column, k), k, depth);
+        multiply_block(block, panel_in_place(column, k), panel_after(row, column, k), k, depth);
         continue;
       }
       pack_columns(column, block.columns, k, depth);
@@ -228,11 +228,11 @@ class Worker {
 
   // Prefetches in small steps: with panels of B in place, each row of tiles prefetches a part of
   // the next panel of B; otherwise each tile prefetches part of the next panel of A.
-  void multiply_block(const Rectangle& block, const std::byte* b, std::span<const std::byte> behind,
+  void multiply_block(const Rectangle& block, const std::byte* b, std::span<const std::byte> after,
                       std::int64_t k, std::int64_t depth) const {
     const std::int64_t down = divide_up(block.rows, kernels_.rows);
     const std::int64_t across = divide_up(block.columns, kernels_.columns);
-    const std::size_t step_behind = behind.size() / static_cast<std::size_t>(down);
+    const std::size_t step_after = after.size() / static_cast<std::size_t>(down);
     for (std::int64_t i = 0; i < down; ++i) {
       const std::int64_t r = i * kernels_.rows;
       const std::span<const std::byte> below =
@@ -245,7 +245,7 @@ class Worker {
                                     .column = block.column + c,
                                     .columns = std::min(kernels_.columns, block.columns - c)},
                                    block.row, b + kernels_.panel_bytes(c, depth), k, depth);
-        tile.next = in_place_ ? piece(behind, i, step_behind) : piece(below, j, step_below);
+        tile.next = in_place_ ? piece(after, i, step_after) : piece(below, j, step_below);
         kernels_.multiply_tile(tile);
       }
     }
@@ -362,17 +362,17 @@ void multiply_rows_in_turns(const Division& division, bool in_place) {
 // Threads take ranges of columns in turns, with all of their rows: a range of panels of B stays in
 // the second-level cache for these.
 void multiply_columns_in_turns(const Division& division) {
-  constexpr std::int64_t most_ranges = 16, fewest_panels = 4;  // ranges of a thread; of a range
+  constexpr std::int64_t max_ranges = 16, min_panels = 4;  // ranges of a thread; of a range
   const Product& product = division.product;
   const Grid& grid = division.grid;
   const std::int64_t ranges =
-      grid.columns * std::clamp<std::int64_t>(
-                         division.columns.units() / grid.columns / fewest_panels, 1, most_ranges);
+      grid.columns *
+      std::clamp<std::int64_t>(division.columns.units() / grid.columns / min_panels, 1, max_ranges);
   // Each range reads the rows again: as many at a time as stay in the last-level cache.
-  constexpr std::int64_t most_bytes = std::int64_t{4} << 20;
+  constexpr std::int64_t max_bytes = std::int64_t{4} << 20;
   const std::int64_t row_bytes = product.a.stride * division.kernels.element;
   const std::int64_t blocks =
-      grid.rows * divide_up(product.rows * row_bytes, grid.rows * most_bytes);
+      grid.rows * divide_up(product.rows * row_bytes, grid.rows * max_bytes);
   parallel_items(blocks * ranges, [&](std::int64_t item) {
     // The threads' blocks beside each other: what one has read of B, others find in the cache.
     const std::int64_t group = item / (grid.rows * ranges), within = item % (grid.rows * ranges);
@@ -413,16 +413,16 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
 // Restores prepared weights a few columns at a time, which stay in the last-level cache until they
 // have been multiplied.
 void multiply_restored(const Product& product, const ProductKernels& kernels) {
-  constexpr std::int64_t width = PreparedWeight::panel_outputs, most_bytes = std::int64_t{8} << 20;
+  constexpr std::int64_t width = PreparedWeight::panel_outputs, max_bytes = std::int64_t{8} << 20;
   const std::int64_t panel_bytes = kernels.panel_bytes(width, product.prepared_b->padded_inputs());
   const std::int64_t panels = divide_up(product.columns, width);
   const std::int64_t parts =
-      std::min(divide_up(panels * panel_bytes, most_bytes), panels);  // of equal size
-  const std::int64_t most_panels = divide_up(panels, parts);
-  auto* const restored = reinterpret_cast<std::byte*>(scratch(
-      Scratch::shared, static_cast<std::size_t>(most_panels * panel_bytes) / sizeof(float)));
-  for (std::int64_t first = 0; first < panels; first += most_panels) {
-    const std::int64_t count = std::min(most_panels, panels - first);
+      std::min(divide_up(panels * panel_bytes, max_bytes), panels);  // of equal size
+  const std::int64_t max_panels = divide_up(panels, parts);
+  auto* const restored = reinterpret_cast<std::byte*>(
+      scratch(Scratch::shared, static_cast<std::size_t>(max_panels * panel_bytes) / sizeof(float)));
+  for (std::int64_t first = 0; first < panels; first += max_panels) {
+    const std::int64_t count = std::min(max_panels, panels - first);
     parallel_ranges(count, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t index = begin; index < end; ++index) {
         restore_panel(product, kernels, first + index, restored + index * panel_bytes);

@@ -44,7 +44,7 @@ class RowParts {
   // As many as the last parts, which threads begin while others finish.
   std::int64_t last() const { return parts_ >= 4 ? threads_ : 0; }
 
-  // Of part `index`: whole tiles behind the first row of its thread.
+  // Of part `index`: whole tiles after the first row of its thread.
   std::int64_t first_row(std::int64_t index) const {
     const std::int64_t thread = index / parts_, begin = first_of(thread);
     const std::int64_t rows = first_of(thread + 1) - begin;

@@ -27,11 +27,11 @@ HWY_INLINE Pair Rotate(const Pair& pair, Float cosine, Float sine) {
 HWY_INLINE void RotateHalves(float* x, std::size_t pairs, const float* cosine, const float* sine,
                              float direction) {
   const Float sign = hn::Set(Floats(), direction);
-  float* const behind = x + pairs;
+  float* const second = x + pairs;
   ForEachVector(pairs, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
-    const Pair turned = Rotate({load(x), load(behind)}, load(cosine), hn::Mul(sign, load(sine)));
+    const Pair turned = Rotate({load(x), load(second)}, load(cosine), hn::Mul(sign, load(sine)));
     store(turned.first, x);
-    store(turned.second, behind);
+    store(turned.second, second);
   });
 }
 

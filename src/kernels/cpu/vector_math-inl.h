@@ -63,7 +63,7 @@ HWY_INLINE void AddProduct(Float a, Float b, Float& sum) {
 #endif
 }
 
-// The first count < Lanes(d) elements, the rest zero; touches no memory behind them.
+// The first count < Lanes(d) elements, the rest zero; touches no memory after them.
 HWY_INLINE Float LoadPartial(Floats d, const float* from, std::size_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float lanes[hn::MaxLanes(d)] = {};

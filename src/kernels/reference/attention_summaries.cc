@@ -77,9 +77,9 @@ void attention_pooled_tile(const AttentionInput<T>& input, View<const T> log_sum
       T largest = of_pattern ? T(0) : -std::numeric_limits<T>::infinity();
       for (std::int64_t t = i * pool; t < std::min((i + 1) * pool, rows); ++t) {
         for (std::int64_t s = j * pool; s < std::min((j + 1) * pool, columns); ++s) {
-          const std::int64_t ahead = tile.key_begin + s - (unseen + t);
-          const bool outside = input.window > 0 && ahead <= -input.window;
-          if (input.mask == Mask::causal && (ahead > 0 || outside)) continue;
+          const std::int64_t distance = tile.key_begin + s - (unseen + t);
+          const bool outside = input.window > 0 && distance <= -input.window;
+          if (input.mask == Mask::causal && (distance > 0 || outside)) continue;
           sum += whole(t, s);
           largest = std::max(largest, whole(t, s));
         }

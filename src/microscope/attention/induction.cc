@@ -13,9 +13,9 @@
 namespace heed {
 namespace {
 
-constexpr double least_standard_errors = 5;
-constexpr std::int64_t least_sequences = 8;
-constexpr double least_times_uniform = 2;
+constexpr double min_standard_errors = 5;
+constexpr std::int64_t min_sequences = 8;
+constexpr double min_times_uniform = 2;
 constexpr std::uint64_t shuffle_stream = std::uint64_t{1} << 32;  // beyond all sequences
 
 // (2R) of tokens: R drawn uniformly, all different where the vocabulary has so many, twice.
@@ -128,9 +128,9 @@ class ScoreStatistics {
         const double variance = std::max(0.0, sums.squared / n - mean * mean) * n / (n - 1);
         head.standard_error = std::sqrt(variance / n);
       }
-      head.is_significant = controlled && sequences >= least_sequences &&
-                            mean > least_standard_errors * head.standard_error &&
-                            head.score > least_times_uniform * head.uniform;
+      head.is_significant = controlled && sequences >= min_sequences &&
+                            mean > min_standard_errors * head.standard_error &&
+                            head.score > min_times_uniform * head.uniform;
       scores.push_back(head);
     }
     return scores;
@@ -195,9 +195,9 @@ InductionMeasure measure_induction(const Transformer& model, const InductionOpti
           config.context);
   require(config.vocabulary_size >= 2, ErrorCode::invalid_argument,
           "a vocabulary of {} token has nothing to repeat", config.vocabulary_size);
-  require(options.sequences >= 1 && options.sequences <= most_induction_sequences,
+  require(options.sequences >= 1 && options.sequences <= max_induction_sequences,
           ErrorCode::invalid_argument, "the number of sequences must be between 1 and {}, not {}",
-          most_induction_sequences, options.sequences);
+          max_induction_sequences, options.sequences);
   const std::int64_t positions = 2 * length;
   const StackActivations activations(config, 1, positions, Keep::one_block);
   Tensor<float> logits(Shape{positions, config.vocabulary_size});

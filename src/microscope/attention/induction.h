@@ -22,7 +22,7 @@ struct InductionOptions {
   StopFlag stop = nullptr;   // looked at before every sequence
 };
 
-inline constexpr std::int64_t most_induction_sequences = 100'000;
+inline constexpr std::int64_t max_induction_sequences = 100'000;
 
 struct HeadScore {
   std::int64_t layer = 0;

@@ -16,7 +16,7 @@ namespace heed {
 namespace {
 
 // The largest pool of one kernel call.
-constexpr std::int64_t most_pooled_at_once = 64;
+constexpr std::int64_t max_pooled_at_once = 64;
 
 kernels::AttentionTile tile_of(const AttentionRegion& region) {
   return {.batch = 0,
@@ -316,7 +316,7 @@ std::vector<AttendedPosition> LazyAttention::most_attending(std::int64_t layer, 
 
 PooledRegion pool_region(const LazyAttention& attention, const AttentionRegion& wanted) {
   const AttentionRegion region = checked_region(attention, wanted);
-  const std::int64_t pool = std::min(region.pool, most_pooled_at_once);
+  const std::int64_t pool = std::min(region.pool, max_pooled_at_once);
   const Shape cells{(region.query_end - region.query_begin + pool - 1) / pool,
                     (region.key_end - region.key_begin + pool - 1) / pool};
   PooledRegion pooled{Tensor<float>(cells), Tensor<float>(cells)};

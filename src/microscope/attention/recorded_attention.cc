@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr std::size_t most_planes = 4;
+constexpr std::size_t max_planes = 4;
 
 // Queries per step of the build: a multiple of the first kept level's pool, small enough to check
 // for a stop request often.
@@ -155,7 +155,7 @@ Tensor<float> AttentionPyramid::tile(std::int64_t level, std::int64_t row, std::
 
 AttentionPyramid& AttentionMaps::of(const LazyAttention& attention, std::int64_t layer,
                                     std::int64_t head, AttentionValues values) {
-  constexpr std::int64_t most_bytes = std::int64_t{1} << 29;
+  constexpr std::int64_t max_bytes = std::int64_t{1} << 29;
   const auto found = std::ranges::find_if(maps_, [&](const Map& map) {
     return map.attention == &attention && map.layer == layer && map.head == head &&
            map.values == values;
@@ -165,7 +165,7 @@ AttentionPyramid& AttentionMaps::of(const LazyAttention& attention, std::int64_t
   } else {
     maps_.push_front({&attention, layer, head, values,
                       std::make_unique<AttentionPyramid>(attention, layer, head, values)});
-    while (maps_.size() > 1 && bytes() > most_bytes) maps_.pop_back();
+    while (maps_.size() > 1 && bytes() > max_bytes) maps_.pop_back();
   }
   return *maps_.front().pyramid;
 }
@@ -213,7 +213,7 @@ View<const float> RecordedAttention::plane_of(AttentionSite site, const Attentio
     planes_.splice(planes_.begin(), planes_, found);
   } else {
     planes_.push_front({point, region.head, pass_.plane(point, region.head)});
-    if (planes_.size() > most_planes) planes_.pop_back();
+    if (planes_.size() > max_planes) planes_.pop_back();
   }
   return View<const float>(planes_.front().elements.view())
       .slice(0, region.query_begin, region.query_end)

@@ -40,9 +40,9 @@ inline double score_of(const AttentionSpecification& attention, double product) 
 // those of the pass, up to the order of sums. Attention in passes of up to
 // three positions always runs in f32 (kernels/operands.h).
 inline kernels::Precision score_precision(const kernels::AttentionInput<float>& input) {
-  constexpr std::int64_t most_in_f32 = 3;
+  constexpr std::int64_t max_in_f32 = 3;
   const std::int64_t positions = input.positions > 0 ? input.positions : input.query.extent(1);
-  return positions <= most_in_f32 ? kernels::Precision::f32 : input.precision;
+  return positions <= max_in_f32 ? kernels::Precision::f32 : input.precision;
 }
 
 // An element of query or key, rounded to that precision.

@@ -139,13 +139,13 @@ struct PathPoint {
 // the metric is that of α = 0. Each norm of a block can multiply what is near zero by 1/√ε, so that
 // a deep model may turn at 1e-12.
 std::vector<PathPoint> interval_ends(const std::function<double(double)>& metric_at) {
-  constexpr int most_decades = 30;     // α · x stays a normal float
+  constexpr int max_decades = 30;      // α · x stays a normal float
   constexpr double negligible = 2e-3;  // of the range of the metric
   const double start = metric_at(0);
   std::vector<PathPoint> ends;
   double range = 0;
   int settled = 0;
-  for (int decade = 0; decade <= most_decades && settled < 2; ++decade) {
+  for (int decade = 0; decade <= max_decades && settled < 2; ++decade) {
     const double alpha = std::pow(10.0, -decade);
     ends.push_back({alpha, metric_at(alpha)});
     const double moved = std::abs(ends.back().metric - start);

@@ -172,7 +172,7 @@ NearestSense SenseVectors::nearest(std::span<const float> vector) const {
   nearest.p = share_with_the_real_one(reached);
 
   std::vector<double> of_its_own;
-  double most_of_others = 0;
+  double max_of_others = 0;
   for (std::size_t i = 0; i < senses_.size(); ++i) {
     const auto row = std::span(cosines_).subspan(i * senses_.size(), senses_.size());
     const Margin one = margin(row, senses_, i);
@@ -180,13 +180,13 @@ NearestSense SenseVectors::nearest(std::span<const float> vector) const {
     if (senses_[i] == found.sense) {
       of_its_own.push_back(one.value);
     } else {
-      most_of_others = std::max(most_of_others, one.value);
+      max_of_others = std::max(max_of_others, one.value);
     }
   }
   std::ranges::sort(of_its_own);
   const double usual = of_its_own.empty() ? std::numeric_limits<double>::infinity()
                                           : of_its_own[of_its_own.size() / 2];
-  nearest.least = std::max(share_of_usual * usual, most_of_others);
+  nearest.least = std::max(share_of_usual * usual, max_of_others);
   nearest.is_clear = nearest.p <= clear_level && nearest.margin >= nearest.least;
   return nearest;
 }

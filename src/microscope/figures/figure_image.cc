@@ -14,7 +14,7 @@ namespace heed {
 namespace {
 
 constexpr double pixels_a_point = 2;
-constexpr double largest_side = 32767;  // pixels, a limit of cairo
+constexpr double max_side = 32767;  // pixels, a limit of cairo
 
 struct Release {
   void operator()(cairo_t* context) const { cairo_destroy(context); }
@@ -69,7 +69,7 @@ std::string png_bytes(const Figure& figure) {
   const Drawing& drawing = figure.drawing;
   const double width = drawing.width * pixels_a_point;
   const double height = drawing.height * pixels_a_point;
-  require(width <= largest_side && height <= largest_side, ErrorCode::unsupported,
+  require(width <= max_side && height <= max_side, ErrorCode::unsupported,
           "a figure of {:.0f} x {:.0f} pixels exceeds the limit for PNG; write it "
           "as .svg",
           width, height);

@@ -12,13 +12,13 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t most_cut = 128;
-constexpr std::size_t most_replaced = 12;
+constexpr std::int64_t max_cut = 128;
+constexpr std::size_t max_replaced = 12;
 constexpr std::size_t other_words_read = 3;
-constexpr std::size_t most_others = 16;  // edges of the same head
+constexpr std::size_t max_others = 16;  // edges of the same head
 constexpr std::size_t tokens_told = 3;
 constexpr double others_factor = 3;
-constexpr double least_effect = 1.0 / 3;
+constexpr double min_effect = 1.0 / 3;
 
 class EdgeChoice {
  public:
@@ -58,13 +58,13 @@ class EdgeChoice {
 
   bool is_asked(const AttentionEdge& edge) const {
     return (!question_.only || question_.only->end == edge.key.end) &&
-           runs_.weight(edge) >= question_.least_weight;
+           runs_.weight(edge) >= question_.min_weight;
   }
 
   // Of each layer as many, by what a cut changes of what the head mixes: streams of later layers
   // are longer, so that layers are not compared by it.
   std::vector<AttentionEdge> candidates() const {
-    const std::int64_t of_layer = std::max<std::int64_t>(most_cut / config_.layers, 1);
+    const std::int64_t of_layer = std::max<std::int64_t>(max_cut / config_.layers, 1);
     std::vector<AttentionEdge> all;
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
       std::vector<std::pair<double, AttentionEdge>> ranked;
@@ -103,9 +103,9 @@ class EdgeChoice {
   // Of the edges with the largest effects.
   std::optional<ShownEdge> largest_that_decides() {
     const auto enough = [](const EdgeEffect& each) {
-      return std::min(each.cut, each.replaced.value_or(each.cut)) >= least_effect;
+      return std::min(each.cut, each.replaced.value_or(each.cut)) >= min_effect;
     };
-    const auto few = std::span(effects_).first(std::min(effects_.size(), most_replaced));
+    const auto few = std::span(effects_).first(std::min(effects_.size(), max_replaced));
     if (!enough(effects_.front())) return std::nullopt;
     replace(few);
     std::vector<EdgeEffect> ranked(few.begin(), few.end());
@@ -161,7 +161,7 @@ class EdgeChoice {
     std::vector<TokenRun> others = keys_of(edge.head);
     std::erase(others, edge.key);
     RandomStream random(1, 0);
-    const std::size_t count = std::min(others.size(), most_others);
+    const std::size_t count = std::min(others.size(), max_others);
     std::vector<AttentionEdge> edges{edge};
     for (std::size_t i = 0; i < count; ++i) {
       std::swap(others[i], others[i + random.below(others.size() - i)]);
@@ -179,7 +179,7 @@ class EdgeChoice {
       shown.others_cut =
           shown.others_cut.value_or(0) + effect_of(changed[i]) / static_cast<double>(shown.others);
     }
-    shown.threshold = std::max(least_effect, others_factor * shown.others_cut.value_or(0));
+    shown.threshold = std::max(min_effect, others_factor * shown.others_cut.value_or(0));
     shown.word_cut = effect_of(runs_.read_without_word(word_of(effect.edge)));
     tell_tokens(changed.front(), shown);
     shown.measured = effects_.size();

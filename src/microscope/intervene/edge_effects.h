@@ -73,7 +73,7 @@ struct EdgeQuestion {
   std::vector<TokenRun> keys;
   // Edges to one of them alone, and with a weight of at least this much.
   std::optional<TokenRun> only{};
-  double least_weight = 0;
+  double min_weight = 0;
 };
 
 // Nothing where there is no such edge, as for the first word of a text.

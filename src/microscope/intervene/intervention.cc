@@ -275,7 +275,7 @@ bool selects_position(const Selection& where, std::int64_t position) {
 
 // Whether values that replace others reach to the end of a text whose pass has `rows` positions, or
 // the longest of several.
-// Steps of a generation lie behind them.
+// Steps of a generation come after them.
 void require_values_reach(const Intervention& intervention, const EditedPoint& edited,
                           std::int64_t rows) {
   const auto* const replace = std::get_if<ReplaceWith>(&intervention.change);

@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 constexpr std::uint64_t control_seed = 9;
-constexpr double least_that_matters = 0.005;  // of a probability
+constexpr double min_that_matters = 0.005;  // of a probability
 
 // Measures one token's probability after a text with changes at its last position.
 class Measured {
@@ -88,7 +88,7 @@ std::vector<NeuronEffect> direct_effects(const Transformer& model,
 bool NeuronEffects::first_matters() const {
   if (neurons.empty()) return false;
   const double taken = probability - neurons.front().without;
-  return taken >= least_that_matters &&
+  return taken >= min_that_matters &&
          std::ranges::all_of(controls, [&](const NeuronControl& control) {
            return taken > std::abs(probability - control.without);
          });

@@ -48,11 +48,11 @@ bool is_gradient(std::string_view name) { return name.ends_with(gradient_suffix)
 // The points that a request names, in the order of a pass: those of gradients, or the others.
 std::vector<Point> requested_points(const TraceRequest& request, const Architecture& architecture,
                                     bool gradients) {
-  std::int64_t most_layers = 0;
+  std::int64_t max_layers = 0;
   for (const StackSpecification& stack : architecture.stacks) {
-    most_layers = std::max(most_layers, stack.layers);
+    max_layers = std::max(max_layers, stack.layers);
   }
-  const std::vector<std::int64_t> layers = chosen(request.layers, most_layers, "layer");
+  const std::vector<std::int64_t> layers = chosen(request.layers, max_layers, "layer");
   std::vector<Point> wanted;
   for (std::string_view name : request.points) {
     if (is_gradient(name) != gradients) continue;
@@ -74,7 +74,7 @@ std::int64_t query_heads(const StackSpecification& stack, PointKind kind) {
 }
 
 // Of the site with the most of them.
-std::int64_t most_query_heads(const Architecture& architecture) {
+std::int64_t max_query_heads(const Architecture& architecture) {
   std::int64_t heads = 0;
   for (const AttentionSite site : sites_of(architecture)) {
     heads = std::max(heads, attention_of(architecture, site).query_heads);
@@ -111,7 +111,7 @@ ActivationTrace::ActivationTrace(const Architecture& architecture, const TraceRe
                                  const TracedLengths& lengths, std::int64_t more_bytes)
     : architecture_(architecture), lengths_(lengths) {
   const bool pairs = architecture_.is_encoder_decoder();
-  heads_ = chosen(request.heads, most_query_heads(architecture_), "head");
+  heads_ = chosen(request.heads, max_query_heads(architecture_), "head");
   target_ = chosen(request.positions, lengths.positions, pairs ? "target position" : "position");
   require(pairs || request.source_positions.empty(), ErrorCode::invalid_argument,
           "positions of a source: a model of one stack reads one text");

@@ -17,7 +17,7 @@ namespace {
 // Stories to look for variants in: the rarest subject is in one of some hundred stories.
 constexpr std::int64_t max_stories = 200'000;
 
-constexpr std::size_t most_others = 64;  // variants of another reading
+constexpr std::size_t max_others = 64;  // variants of another reading
 
 // A text up to the word, and the first token of the answer.
 struct Variant {
@@ -74,7 +74,7 @@ Collected collect(const Tokenizer& tokenizer, std::int64_t context,
     return known->second.size() < needed;
   };
   const auto is_other_reading = [&](const std::string& subject) {
-    if (collected.others[subject].size() >= most_others) return false;
+    if (collected.others[subject].size() >= max_others) return false;
     return std::ranges::any_of(found, [&](const auto& entry) {
       return entry.first != subject && family_of(entry.first) == family_of(subject);
     });

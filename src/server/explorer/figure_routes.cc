@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t shown_characters = 400;  // of the text, in a caption
 constexpr std::size_t bars = 20;
-constexpr std::int64_t largest_map = 2048;  // positions of an attention map
+constexpr std::int64_t max_map = 2048;  // positions of an attention map
 
 std::vector<std::string> token_labels(const StoredTrace& trace, PairSide side = PairSide::target) {
   std::vector<std::string> labels;
@@ -64,10 +64,10 @@ Figure attention_figure(const StoredTrace& trace, const Request& request) {
   const std::int64_t head =
       bounded(request, "head", 0, 0, attention_of(trace.architecture(), site).query_heads - 1);
   const std::int64_t queries = trace.queries(site), keys = trace.keys(site);
-  if (std::max(queries, keys) > largest_map) {
+  if (std::max(queries, keys) > max_map) {
     throw HttpError(413, fmt::format("a map of {} positions is larger than {}: take a part as an "
                                      "array",
-                                     std::max(queries, keys), largest_map));
+                                     std::max(queries, keys), max_map));
   }
   const Tensor<float> pattern = trace.attention->region(
       site, {.layer = layer, .head = head, .query_end = queries, .key_end = keys});

@@ -170,7 +170,7 @@ class Writing {
   const char* finish_reason_ = nullptr;
 };
 
-// A token, or behind the last one the trace; returns whether more follows.
+// A token, or after the last one the trace; returns whether more follows.
 bool write_next(Writing& writing, Compute& compute, StopFlag stop, StreamWriter& writer) {
   if (!writing.is_done()) return writer.write(compute.run(stop, [&] { return writing.step(); }));
   writer.write(compute.run(stop, [&] { return writing.finish(stop); }));

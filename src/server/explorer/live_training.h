@@ -52,7 +52,7 @@ class LiveTraining {
   static bool is_active(State state);
   void require_active(const char* what) const;
   std::filesystem::path claim_directory() const;
-  // A piece of the work: the run's text and model, a step, or what comes behind the last one.
+  // A piece of the work: the run's text and model, a step, or what comes after the last one.
   Background::Next work();
   void prepare();
   void end(State reached, std::optional<Error> failure);

@@ -174,7 +174,7 @@ OrderedJson Runs::describe(const Run& run) const {
   const std::int64_t step = last_step(metrics);
   StackSpecification config = record.settings.model;
   if (fs::exists(directory.last() / config_file_name)) {
-    config = read_gpt_config(directory.last() / config_file_name);
+    config = read_stack_config(directory.last() / config_file_name);
   }
   const bool is_running =
       is_locked(run.directory).value_or(step < record.settings.steps && wrote_lately(metrics));

@@ -47,7 +47,7 @@ TEST(PlanReport, IsOneDocument) {
   EXPECT_EQ(json["step_seconds"]["total"], report.plan.step.total());
   EXPECT_EQ(json["memory"]["total"], report.plan.memory.total());
   EXPECT_EQ(json["sentence"], report.limit);
-  EXPECT_EQ(json["least_nodes"], nullptr);
+  EXPECT_EQ(json["min_nodes"], nullptr);
   EXPECT_EQ(json["training"]["tokens"], 600'000.0 * 480 * 1024);
   EXPECT_EQ(usual_tokens("gpt3-13b", planned_settings("gpt3-13b")), 3e11);
 }

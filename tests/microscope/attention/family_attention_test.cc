@@ -45,7 +45,7 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
     return key <= query && (window == 0 || key > query - window);
   }
 
-  Transformer transformer = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_transformer(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3);
 };
@@ -262,7 +262,8 @@ TEST_P(FamilyAttention, WalksWithTheNumbersOfThePass) {
 TEST(Induction, ComparesWithUniformAttentionInTheWindow) {
   StackSpecification stack = testing::toy_llama(64);
   stack.block.attention.mask = {MaskKind::banded, {4, 0}};
-  const InductionMeasure measure = measure_induction(testing::toy_gpt(stack), {.sequences = 2});
+  const InductionMeasure measure =
+      measure_induction(testing::toy_transformer(stack), {.sequences = 2});
   EXPECT_EQ(measure.length, 32);
   double everywhere = 0;
   for (std::int64_t t = 32; t < 64; ++t) everywhere += 1.0 / static_cast<double>(t + 1) / 32;

@@ -115,7 +115,7 @@ TEST(Induction, RefusesWhatDoesNotFit) {
   EXPECT_THROW(measure_induction(transformer, {.length = 33}), Error);
   EXPECT_THROW(measure_induction(transformer, {.length = 1}), Error);
   EXPECT_THROW(measure_induction(transformer, {.sequences = 0}), Error);
-  EXPECT_THROW(measure_induction(transformer, {.sequences = most_induction_sequences + 1}), Error);
+  EXPECT_THROW(measure_induction(transformer, {.sequences = max_induction_sequences + 1}), Error);
   const std::atomic<bool> stop{true};
   testing::expect_error(
       ErrorCode::interrupted, [&] { measure_induction(transformer, {.stop = &stop}); }, "stopped");

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "kernels/kernels.h"
 #include "microscope/attention/recorded_attention.h"
 #include "microscope/traces/capture.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
@@ -40,7 +40,7 @@ class EditedExplanation : public ::testing::Test {
     return found == attribution.terms.end() ? 0 : found->value;
   }
 
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(17, 61, 3);
   const LogitQuestion question{7, 23};
 };

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_lens.h"
 #include "microscope/explain/residual_parts.h"
@@ -20,8 +20,8 @@ using testing::random_tokens;
 using testing::relative_error;
 
 // Random gains and biases too: after initialize() the ones are one and the others zero.
-Transformer unruly_gpt(StackSpecification config = testing::small_config()) {
-  Transformer transformer = testing::random_gpt(config);
+Transformer unruly_transformer(StackSpecification config = testing::small_config()) {
+  Transformer transformer = testing::random_transformer(config);
   RandomStream random(11, 0);
   for (const auto& [id, shape] : transformer.parameters().list()) {
     if (shape.rank() != 1) continue;
@@ -52,7 +52,8 @@ std::vector<double> softmax(std::span<const float> logits) {
 
 class Explanation : public ::testing::TestWithParam<bool> {
  protected:
-  Transformer transformer = unruly_gpt(GetParam() ? testing::small_config() : without_biases());
+  Transformer transformer =
+      unruly_transformer(GetParam() ? testing::small_config() : without_biases());
   std::vector<std::int32_t> tokens =
       random_tokens(17, transformer.specification().vocabulary_size, 3);
   Tensor<float> logits = full_logits(transformer, tokens);

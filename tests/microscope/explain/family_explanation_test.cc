@@ -42,7 +42,7 @@ class FamilyExplanation : public ::testing::TestWithParam<testing::ToyFamily> {
     return rows;
   }
 
-  Transformer transformer = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_transformer(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(17, GetParam().stack.vocabulary_size, 3);
   Tensor<float> logits = testing::full_logits(transformer, tokens);
@@ -144,7 +144,7 @@ TEST(WeightProcessing, GivesBiasesAPlace) {
   for (StackSpecification stack : {testing::toy_neox(32), testing::toy_stack(32)}) {
     stack.block.attention.query_bias = stack.block.feed_forward.bias = false;
     stack.block.attention.output_bias = false;
-    const Transformer transformer = testing::toy_gpt(stack);
+    const Transformer transformer = testing::toy_transformer(stack);
     const auto tokens = testing::random_tokens(17, stack.vocabulary_size, 3);
     const Transformer processed = process_weights(transformer);
     EXPECT_TRUE(processed.specification().block.attention.query_bias);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/explain/head_circuits.h"
 #include "microscope/explain/logit_direction.h"
 
@@ -56,7 +56,7 @@ Matrix reader(const LayerHeads& heads, std::int64_t head, CompositionKind kind) 
 
 // Scores are of order 0.1 to 1; products in f32 of 32 terms are good to about 1e-6.
 TEST(Composition, IsWhatTheDefinitionSays) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const StackSpecification& config = transformer.specification();
   double worst = 0;
   for (const CompositionKind kind :
@@ -92,7 +92,7 @@ TEST(SingularVectors, ReconstructTheProduct) {
   wide.block.attention.head_size = 40;  // more than the 32 channels: the product has full rank
   double worst = 0;
   for (const StackSpecification& config : {testing::small_config(), wide}) {
-    const Transformer transformer = testing::random_gpt(config);
+    const Transformer transformer = testing::random_transformer(config);
     const LayerHeads heads(transformer, 1);
     for (const HeadCircuit circuit : {HeadCircuit::query_key, HeadCircuit::output_value}) {
       const SingularVectors vectors = singular_vectors(transformer, circuit, 1, 2);
@@ -123,11 +123,12 @@ TEST(SingularVectors, ReconstructTheProduct) {
     }
   }
   RecordProperty("worst", fmt::format("{:.1e}", worst));
-  EXPECT_THROW(singular_vectors(testing::random_gpt(wide), HeadCircuit::query_key, 1, 4), Error);
+  EXPECT_THROW(singular_vectors(testing::random_transformer(wide), HeadCircuit::query_key, 1, 4),
+               Error);
 }
 
 TEST(VocabularyProjection, FindsTheTokenThatADirectionIs) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   Tensor<float> direction(Shape{1, 32});
   for (std::int64_t c = 0; c < 32; ++c)
     direction[c] = transformer.parameters().token_embedding()(17, c);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/explain/nudge.h"
 #include "microscope/families.h"
 #include "support/gpt2_names.h"
@@ -19,7 +19,7 @@ using testing::Nudge;
 
 class LogitGradient : public ::testing::Test {
  protected:
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
   const LogitMetric metric{{7, 23}, -1};
 };
@@ -100,7 +100,7 @@ class Scaled final : public Editor {
 class SpikedPath : public LogitGradient {
  protected:
   static Transformer spiked() {
-    Transformer model = testing::toy_gpt(testing::toy_llama(24));
+    Transformer model = testing::toy_transformer(testing::toy_llama(24));
     const View<float> table = model.parameters().tensor({Role::token_embedding});
     for (float& value : table.span()) value *= 40.0F;
     return model;
@@ -205,7 +205,7 @@ TEST_F(LogitGradient, IntegratedGradientsBeginAtTheirBaseline) {
 // The effect of a small difference is the difference of the metrics, whose sum over positions the
 // estimate is at the first stream.
 TEST_F(LogitGradient, PatchingIsExactToFirstOrder) {
-  Transformer linear = testing::random_gpt(testing::small_config());
+  Transformer linear = testing::random_transformer(testing::small_config());
   std::vector<std::int32_t> other = tokens;
   other[4] = (other[4] + 1) % 61;
   // Tokens 0 apart by little: the embedding of the other is nearly this one's.

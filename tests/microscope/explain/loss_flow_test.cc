@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/explain/nudge.h"
 #include "microscope/intervene/answer_probability.h"
 #include "microscope/toy_pairs.h"
@@ -23,7 +23,7 @@ class LossFlowOfAPass : public ::testing::Test {
     return -std::log(answer_probability(transformer, tokens, 7, editor));
   }
 
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 3);
   const RecordedPass pass{transformer, {.source = {}, .target = tokens}};
 };

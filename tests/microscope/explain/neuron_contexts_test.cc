@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/traces/capture.h"
 
 namespace heed {
@@ -14,7 +14,7 @@ namespace {
 
 // Against each window traced separately; the last window is shorter.
 TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> corpus = testing::random_tokens(10 * 16 + 5, 61, 4);
   const std::vector<NeuronId> neurons{{0, 3}, {2, 100}};
   std::int64_t reports = 0;
@@ -64,7 +64,7 @@ TEST(NeuronContexts, AreTheWindowsWithTheLargestActivations) {
 
 // The column of W_out through gain and unembedding: the change of logits per unit of activation.
 TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> corpus{1, 2, 3};
   const std::vector<NeuronId> neurons{{1, 7}};
   const NeuronMemory memory =
@@ -83,7 +83,7 @@ TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
 }
 
 TEST(NeuronContexts, RefusesWhatIsNotThere) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<std::int32_t> corpus{1, 2, 3};
   const auto find = [&](NeuronId id, std::span<const std::int32_t> tokens) {
     find_neuron_contexts(transformer, tokens, std::vector{id});

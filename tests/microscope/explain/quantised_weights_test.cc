@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/residual_parts.h"
@@ -26,7 +26,7 @@ StackSpecification untied_config() {
 
 // Weights and gains twice those at the start of training, so that rounding errors are not
 // amplified.
-Transformer calm_gpt() {
+Transformer calm_transformer() {
   Transformer transformer({.stacks = {untied_config()}});
   transformer.parameters().initialize(7);
   for (float& value : transformer.parameters().all()) value *= 2.0F;
@@ -49,7 +49,7 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
 
   // The same numbers as f32, multiplied as f32.
   Transformer restored() const {
-    Transformer other = calm_gpt();
+    Transformer other = calm_transformer();
     for (const std::string& name : matrix_names(untied_config())) {
       const View<float> weight = other.parameters().tensor(testing::gpt2_parameter(name));
       const Tensor<float> quantised = kernels::PreparedWeight(weight, GetParam()).restored();
@@ -58,7 +58,7 @@ class QuantisedWeights : public ::testing::TestWithParam<WeightFormat> {
     return other;
   }
 
-  Transformer transformer = calm_gpt();
+  Transformer transformer = calm_transformer();
   const LogitMetric metric{{7, 23}, -1};
 };
 

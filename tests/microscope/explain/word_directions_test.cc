@@ -121,7 +121,7 @@ TEST(NearestWords, AreFoundInEveryPartOfALargeVocabulary) {
 
 TEST(NearestWords, OfATextLeaveTheOwnEmbeddingOutOnlyWhereItIsTheVector) {
   for (const testing::ToyFamily& family : testing::toy_families(16)) {
-    const Transformer model = testing::random_gpt(family.stack);
+    const Transformer model = testing::random_transformer(family.stack);
     const RecordedPass pass(model, {.source = {}, .target = {5, 17, 4}});
     const NearestWordsByDepth found = nearest_words(pass, 1, 3);
     EXPECT_EQ(found.position, 1);
@@ -165,7 +165,7 @@ TEST(WordCosines, OthersAreSpreadOverTheVocabulary) {
 
 // The stream's end points to the words that it makes likely: logit = row · normalised stream.
 TEST(WordDirections, AreTheRowsThatTheModelMultipliesBy) {
-  const Transformer model = testing::random_gpt(testing::toy_llama(16));
+  const Transformer model = testing::random_transformer(testing::toy_llama(16));
   const std::vector<std::int32_t> tokens = {9, 60};
   const RecordedPass pass(model, {.source = {}, .target = {5, 17, 4}});
   const Tensor<float> next = word_directions(model, tokens, WordDirection::next);

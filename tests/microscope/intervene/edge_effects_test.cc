@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/expect_error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/intervene/intervention.h"
 #include "support/gpt2_names.h"
 
@@ -37,7 +37,7 @@ const std::vector<std::int32_t>& tokens() {
 
 // What is known: only one head of the model writes anything, and much.
 Transformer with_one_head(std::int64_t layer, std::int64_t head) {
-  Transformer transformer = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_transformer(testing::small_config());
   for (std::int64_t l = 0; l < transformer.specification().layers; ++l) {
     scale_heads(transformer, l, l == layer ? head : -1, 0.0F);
   }
@@ -56,7 +56,7 @@ TEST(EdgeToShow, IsOfTheHeadThatWrites) {
 }
 
 TEST(EdgeToShow, SaysWhatItsCutChanges) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::vector<TokenRun> words{{0, 2}, {2, 5}, {5, 6}, {6, 9}};
   const auto shown = edge_to_show(transformer, tokens(), {{6, 9}, words});
   ASSERT_TRUE(shown);
@@ -98,7 +98,7 @@ TEST(EdgeToShow, SaysWhatItsCutChanges) {
 
 // No edge of a random model changes a third: then the one whose head itself writes most is shown.
 TEST(EdgeToShow, HasTheLargestDirectEffectWhereNoneDecides) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const auto shown = edge_to_show(transformer, tokens(), {{8, 9}, single_tokens(9)});
   ASSERT_TRUE(shown);
   EXPECT_FALSE(shown->decides());
@@ -116,7 +116,7 @@ TEST(EdgeToShow, HasTheLargestDirectEffectWhereNoneDecides) {
 }
 
 TEST(EdgeToShow, NeedsAWordBefore) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   EXPECT_FALSE(edge_to_show(transformer, tokens(), {{0, 1}, single_tokens(9)}));
   EXPECT_FALSE(edge_to_show(transformer, tokens(), {{0, 4}, single_tokens(9)}));  // one word
   EXPECT_TRUE(edge_to_show(transformer, tokens(), {{1, 2}, single_tokens(9)}));
@@ -133,7 +133,7 @@ TEST(EdgeToShow, NeedsAWordBefore) {
 // Beside the text, which is read at most twice, the work is that of some hundred positions.
 TEST(EdgeToShow, DoesNotReadMoreForALongText) {
   const StackSpecification config = make_gpt_config(3, 4, 32, 400, 61);
-  const Transformer transformer = testing::random_gpt(config);
+  const Transformer transformer = testing::random_transformer(config);
   const std::vector<std::int32_t> text = testing::random_tokens(400, 61, 5);
   const auto shown = edge_to_show(transformer, text, {{399, 400}, single_tokens(400)});
   ASSERT_TRUE(shown);
@@ -156,7 +156,7 @@ TEST(EdgeToShow, OfAnEditedModelIsRankedByItsCut) {
 }
 
 TEST(EdgeToShow, CanBeStopped) {
-  const Transformer transformer = testing::random_gpt(testing::small_config());
+  const Transformer transformer = testing::random_transformer(testing::small_config());
   const std::atomic<bool> stop = true;
   testing::expect_error(
       ErrorCode::interrupted,

@@ -55,7 +55,7 @@ class FamilyEdges : public ::testing::TestWithParam<testing::ToyFamily> {
     return next_token_probabilities(transformer, tokens, &without);
   }
 
-  Transformer transformer = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_transformer(GetParam().stack);
   std::vector<std::int32_t> tokens =
       testing::random_tokens(17, GetParam().stack.vocabulary_size, 3);
 };
@@ -218,7 +218,7 @@ TEST_P(FamilyEdges, AreRankedByWhatTheirCutMixes) {
 }
 
 TEST(EdgeRuns, AreStoppedAndRefuseATextThatDoesNotFit) {
-  const Transformer transformer = testing::toy_gpt(testing::toy_families(32).front().stack);
+  const Transformer transformer = testing::toy_transformer(testing::toy_families(32).front().stack);
   const std::vector<std::int32_t> tokens =
       testing::random_tokens(9, transformer.specification().vocabulary_size, 5);
   const std::atomic<bool> stop = true;

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/intervene/intervention_text.h"
 #include "microscope/traces/capture.h"
 #include "model/editor.h"
@@ -21,7 +21,7 @@ using testing::relative_error;
 
 struct InterventionExample {
   Transformer transformer =
-      testing::random_gpt(testing::small_config());  // 3 layers of 4 heads of 8
+      testing::random_transformer(testing::small_config());  // 3 layers of 4 heads of 8
   std::vector<std::int32_t> tokens = testing::random_tokens(10, 61, 3);
   const StackSpecification& specification() const { return transformer.specification(); }
 

@@ -21,7 +21,7 @@ class NeuronEffectsOf : public ::testing::TestWithParam<ToyFamily> {};
 
 // Against the attribution of every difference of logits, weighted by the other's probability.
 TEST_P(NeuronEffectsOf, DirectEffectsAreThoseOnTheLogProbability) {
-  const Transformer transformer = testing::toy_gpt(GetParam().stack);
+  const Transformer transformer = testing::toy_transformer(GetParam().stack);
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 5);
   const std::vector<double> probabilities = next_token_probabilities(transformer, tokens);
   const auto likeliest =
@@ -61,14 +61,14 @@ TEST_P(NeuronEffectsOf, DirectEffectsAreThoseOnTheLogProbability) {
 
 // A neuron of the last block that is off writes nothing: its column of W_out is zero.
 TEST_P(NeuronEffectsOf, SwitchingOffIsMeasured) {
-  const Transformer transformer = testing::toy_gpt(GetParam().stack);
+  const Transformer transformer = testing::toy_transformer(GetParam().stack);
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 6);
   const NeuronEffects found =
       neuron_effects(transformer, tokens, {.layer = 1, .most = 3, .controls = 3});
   ASSERT_EQ(found.neurons.size(), 3U);
   double moved = 0;
   for (const NeuronEffect& effect : found.neurons) {
-    Transformer without = testing::toy_gpt(GetParam().stack);
+    Transformer without = testing::toy_transformer(GetParam().stack);
     const View<float> down = without.parameters().tensor({.role = Role::down, .layer = 1});
     for (std::int64_t c = 0; c < down.extent(0); ++c) down(c, effect.id.neuron) = 0;
     EXPECT_NEAR(effect.without, answer_probability(without, tokens, found.token), 1e-5);
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Families, NeuronEffectsOf, ::testing::ValuesIn(testing:
 // A model whose last block has one neuron that writes the token's own direction, and others that
 // write next to nothing.
 TEST(NeuronEffects, OneThatMattersIsFirstAndBeyondItsControl) {
-  Transformer transformer = testing::toy_gpt(testing::toy_stack(24));
+  Transformer transformer = testing::toy_transformer(testing::toy_stack(24));
   const std::vector<std::int32_t> tokens = testing::random_tokens(9, 61, 6);
   const View<float> down = transformer.parameters().tensor({.role = Role::down, .layer = 1});
   for (float& value : down.span()) value *= 1e-3F;
@@ -122,7 +122,7 @@ TEST(NeuronEffects, OneThatMattersIsFirstAndBeyondItsControl) {
 }
 
 TEST(NeuronEffects, RefuseWhatIsNotThere) {
-  const Transformer transformer = testing::toy_gpt(testing::toy_stack(24));
+  const Transformer transformer = testing::toy_transformer(testing::toy_stack(24));
   const std::vector<std::int32_t> tokens = {1, 2, 3};
   EXPECT_THROW(neuron_effects(transformer, tokens, {.layer = 2}), Error);
   EXPECT_THROW(neuron_effects(transformer, tokens, {.chosen = 64}), Error);
@@ -131,7 +131,7 @@ TEST(NeuronEffects, RefuseWhatIsNotThere) {
   EXPECT_THROW(neuron_effects(transformer, tokens, {.stop = &stop}), Error);
   StackSpecification after = testing::toy_stack(24);
   after.block.norm.placement = NormPlacement::post;
-  const Transformer post = testing::toy_gpt(after);
+  const Transformer post = testing::toy_transformer(after);
   testing::expect_error(ErrorCode::unsupported, [&] { neuron_effects(post, tokens, {}); });
 }
 

@@ -45,7 +45,7 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
     return metric(&editor);
   }
 
-  Transformer transformer = testing::toy_gpt(GetParam().stack);
+  Transformer transformer = testing::toy_transformer(GetParam().stack);
   PatchRequest request{
       .clean = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3),
       .corrupted = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 4),

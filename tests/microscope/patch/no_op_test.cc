@@ -35,11 +35,11 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
  protected:
   NoOp() {
     kernels::use_instruction_set(GetParam().instruction_set);
-    gpt_.parameters().prepare(GetParam().format);
+    transformer_.parameters().prepare(GetParam().format);
   }
   ~NoOp() override { kernels::use_instruction_set(""); }
 
-  const StackSpecification& stack() const { return gpt_.specification(); }
+  const StackSpecification& stack() const { return transformer_.specification(); }
   std::vector<std::int32_t> tokens(std::int64_t count) const {
     return testing::random_tokens(count, stack().vocabulary_size, 3);
   }
@@ -47,7 +47,7 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
   StackActivations kept(const std::vector<std::int32_t>& text) const {
     const auto positions = std::ssize(text);
     StackActivations activations(stack(), 1, positions, Keep::every_block);
-    gpt_.forward({text.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
+    transformer_.forward({text.data(), {1, positions}}, {.sequences = {1, positions}}, activations);
     return activations;
   }
 
@@ -55,7 +55,7 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
   Tensor<float> logits(View<const float> final_norm) const {
     const std::int64_t positions = final_norm.extent(0);
     Tensor<float> last(Shape{1, stack().vocabulary_size});
-    gpt_.project(final_norm.slice(0, positions - 1, positions), last, positions);
+    transformer_.project(final_norm.slice(0, positions - 1, positions), last, positions);
     return last;
   }
 
@@ -64,13 +64,14 @@ class NoOp : public ::testing::TestWithParam<NoOpCase> {
                                 Probe* probe = nullptr) const {
     const auto positions = std::ssize(text);
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
-    gpt_.forward({text.data(), {1, positions}},
-                 {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
+    transformer_.forward({text.data(), {1, positions}},
+                         {.sequences = {1, positions}, .probe = probe, .editor = editor},
+                         activations);
     const std::span<const float> values = activations.final_norm().span();
     return {values.begin(), values.end()};
   }
 
-  Transformer gpt_ = testing::toy_gpt(GetParam().family.stack);
+  Transformer transformer_ = testing::toy_transformer(GetParam().family.stack);
 };
 
 // A variant is the whole pass to the bit, wherever it begins and whichever layer it enters.
@@ -80,7 +81,7 @@ TEST_P(NoOp, VariantsAreTheWholePass) {
     const StackActivations base = kept(text);
     const Tensor<float> expected = logits(base.final_norm());
     for (std::int64_t layer = 0; layer <= stack().layers; ++layer) {
-      Variants variants(gpt_, base, {0, 1, positions / 2, positions - 1});
+      Variants variants(transformer_, base, {0, 1, positions / 2, positions - 1});
       const View<const float> stream =
           layer < stack().layers ? base.block(layer).residual_pre : base.last_residual();
       for (std::int64_t variant = 0; variant < variants.count(); ++variant) {
@@ -108,8 +109,8 @@ TEST_P(NoOp, PatchesOfAPromptWithItself) {
       // Cutting an edge changes a pass; replacing it by itself does not.
       if (kind.is_edge() && request.grid != PatchGrid::edge) continue;
       if (!has_point(stack(), kind.point)) continue;
-      const std::vector<PatchCell> cells = patch_cells(gpt_.architecture(), request);
-      PatchRuns runs(gpt_, request);
+      const std::vector<PatchCell> cells = patch_cells(transformer_.architecture(), request);
+      PatchRuns runs(transformer_, request);
       for (std::int64_t layer = 0; layer < stack().layers; ++layer) {
         std::vector<PatchCell> of_layer, chosen;
         std::ranges::copy_if(cells, std::back_inserter(of_layer),

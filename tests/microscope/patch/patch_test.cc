@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/patch/patch_cells.h"
 #include "microscope/traces/capture.h"
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t prompt_positions = 7, model_layers = 3, model_heads = 4;
 
 struct PatchExample {
-  Transformer transformer = testing::random_gpt(testing::small_config());
+  Transformer transformer = testing::random_transformer(testing::small_config());
   PatchRequest request{.clean = testing::random_tokens(prompt_positions, 61, 3),
                        .corrupted = testing::random_tokens(prompt_positions, 61, 4),
                        .metric = {.answer = 7, .wrong = 11}};

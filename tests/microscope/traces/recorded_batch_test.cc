@@ -64,7 +64,7 @@ struct BatchCase {
 
   Transformer model() const {
     if (architecture.is_encoder_decoder()) return testing::toy_translator(architecture);
-    return testing::toy_gpt(architecture.decoder());
+    return testing::toy_transformer(architecture.decoder());
   }
   std::vector<Texts> texts() const {
     if (architecture.is_encoder_decoder()) {
@@ -350,7 +350,7 @@ INSTANTIATE_TEST_SUITE_P(OfEveryKind, RecordedBatch, ::testing::ValuesIn(batch_c
 
 // Every sequence of a batch of one length has the values that it has alone.
 TEST(RecordedPass, KeepsABatch) {
-  const Transformer model = testing::random_gpt(testing::small_config());
+  const Transformer model = testing::random_transformer(testing::small_config());
   std::vector<Texts> texts;
   for (std::uint64_t b = 0; b < 3; ++b)
     texts.push_back({.target = testing::random_tokens(9, 61, b)});
@@ -372,7 +372,7 @@ TEST(RecordedPass, KeepsABatch) {
 
 // Many texts take several passes, and each is shown.
 TEST(RecordedPass, ObservesManyTextsInSeveralPasses) {
-  const Transformer model = testing::toy_gpt(testing::toy_stack(600));
+  const Transformer model = testing::toy_transformer(testing::toy_stack(600));
   const std::vector<Texts> texts{{.target = testing::random_tokens(600, 61, 1)},
                                  {.target = testing::random_tokens(500, 61, 2)},
                                  {.target = testing::random_tokens(3, 61, 3)}};

@@ -264,7 +264,7 @@ TEST(RecordedPass, ReplaysPassesOverOneText) {
   const Texts text{.source = {}, .target = testing::random_tokens(17, 61, 3)};
   for (const testing::ToyFamily& family : testing::toy_families(32)) {
     SCOPED_TRACE(family.name);
-    const Transformer model = testing::toy_gpt(family.stack);
+    const Transformer model = testing::toy_transformer(family.stack);
     expect_replayed(model, text, nullptr, Keep::every_block);
     expect_replayed(model, text, nullptr, Keep::points);
     for (const Point point : {Point{PointKind::residual_pre, 1}, Point{PointKind::neurons_post, 0},
@@ -278,7 +278,7 @@ TEST(RecordedPass, ReplaysPassesOverOneText) {
 
 // Two editors of a model are one that both the model and the pass know.
 TEST(RecordedPass, AppliesTheEditorsOfAModelOnce) {
-  const Transformer plain = testing::random_gpt(testing::small_config());
+  const Transformer plain = testing::random_transformer(testing::small_config());
   const auto scale = [&](std::int64_t layer) {
     return std::make_shared<Interventions>(
         plain.specification(),

@@ -70,10 +70,10 @@ Language everything(const Grammar& grammar) {
   return language;
 }
 
-void expect_exact(const Grammar& grammar, std::size_t least_sentences) {
+void expect_exact(const Grammar& grammar, std::size_t min_sentences) {
   const Language language = everything(grammar);
   EXPECT_NEAR(language.total, 1.0, 1e-9);
-  EXPECT_GE(language.pairs.size(), least_sentences);
+  EXPECT_GE(language.pairs.size(), min_sentences);
   // Reading back takes longest: about 25 sentences are enough to find a wrong sum.
   const std::size_t step = std::max<std::size_t>(1, language.pairs.size() / 25);
   std::size_t examined = 0;

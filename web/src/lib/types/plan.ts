@@ -19,7 +19,7 @@ export interface ScalingPlan {
   /** Of a core: operations and bytes a second. */
   rates: { block_forward: number; block_backward: number; ends: number; memory: number; copies: number };
   memory: { parameters: number; gradients: number; moments: number; activations: number; working: number; exchange: number; total: number; fits: boolean };
-  least_nodes: number | null;
+  min_nodes: number | null;
   step_seconds: { forward: number; backward: number; update: number; gradients: PlannedExchange; parameters: PlannedExchange; ring: PlannedExchange; agreement: number; compute: number; hidden: number; exposed: number; total: number };
   tokens_per_s: number;
   flops_per_s: number;

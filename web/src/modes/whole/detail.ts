@@ -49,7 +49,7 @@ export function shownPart(found: Found, children: (found: Found) => Found[], cam
 }
 
 /** Rows and columns of a matrix: [first, end). */
-export interface Sight {
+export interface CellRange {
   top: number;
   bottom: number;
   left: number;
@@ -57,7 +57,7 @@ export interface Sight {
 }
 
 /** Visible cells of a matrix drawn in `area` (pixels). */
-export function visibleCells(area: Box, rows: number, columns: number, canvas: Size): Sight {
+export function visibleCells(area: Box, rows: number, columns: number, canvas: Size): CellRange {
   const clamp = (index: number, count: number) => Math.min(count, Math.max(0, index));
   const [wide, tall] = [area.width / columns, area.height / rows];
   return {

@@ -2,7 +2,7 @@
 
 import { extentOf, valueColour, weightColour } from '../../lib/colour';
 import type { NumberArray } from '../../lib/types';
-import type { Sight } from './detail';
+import type { CellRange } from './detail';
 import type { Numbers } from './numbers';
 
 const shades = 512;
@@ -44,7 +44,7 @@ export function lastImageOf(numbers: Numbers, dark: boolean): { image: ImageBitm
 }
 
 /** Colours an area of a picture; numbers that are not loaded stay clear. */
-function colour(picture: ImageData, data: Float32Array, { top, bottom, left, right }: Sight, kind: Numbers['kind'], extent: number, dark: boolean): void {
+function colour(picture: ImageData, data: Float32Array, { top, bottom, left, right }: CellRange, kind: Numbers['kind'], extent: number, dark: boolean): void {
   const pixels = new Uint32Array(picture.data.buffer);
   const table = tableOf(kind, dark);
   const [middle, scale] = kind === 'weight' ? [0, shades / extent] : [shades / 2, shades / 2 / extent];

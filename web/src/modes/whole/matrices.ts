@@ -2,7 +2,7 @@
 
 import { inkOn, valueColour, weightColour } from '../../lib/colour';
 import { percent, value } from '../../lib/numbers';
-import { numberCell, visibleCells, type Sight } from './detail';
+import { numberCell, visibleCells, type CellRange } from './detail';
 import type { Found } from './find';
 import { drawMarks, drawNames } from './matrix_names';
 import type { Numbers } from './numbers';
@@ -50,19 +50,19 @@ export function drawMatrix(drawing: CanvasDrawing, found: Found, area: Box): voi
   const units = cellsOf(part);
   const cells = { x: area.x + units.x * pixels, y: area.y + units.y * pixels, width: units.width * pixels, height: units.height * pixels };
   drawLabel(drawing, part, area);
-  const sight = visibleCells(cells, part.rows, part.columns, canvas);
+  const visible = visibleCells(cells, part.rows, part.columns, canvas);
   const shownX = Math.max(cells.x, -2);
   const shownY = Math.max(cells.y, -2);
   const frame = { x: shownX, y: shownY, width: Math.min(cells.x + cells.width, canvas.width + 2) - shownX, height: Math.min(cells.y + cells.height, canvas.height + 2) - shownY };
   if (frame.width <= 0 || frame.height <= 0) return;
   context.fillStyle = part.kind === 'matrix' && part.source?.from === 'weights' ? ink.line : ink.sunken;
   context.fillRect(frame.x, frame.y, frame.width, frame.height);
-  if (store && sight.right > sight.left && sight.bottom > sight.top) {
+  if (store && visible.right > visible.left && visible.bottom > visible.top) {
     const isWeight = part.source?.from === 'weights';
     const heavy = part.rows * part.columns > 40_000;
-    const near = cells.width >= (isWeight ? 30 : heavy ? 46 : 20) && (!isWeight || isNear(part, cells, sight));
-    const numbers = isWeight ? store.weights(part, path, near ? sight : null) : store.activation(part, path, !near);
-    if (numbers && numbers.filled > 0) drawCells(drawing, found, cells, sight, numbers);
+    const near = cells.width >= (isWeight ? 30 : heavy ? 46 : 20) && (!isWeight || isNear(part, cells, visible));
+    const numbers = isWeight ? store.weights(part, path, near ? visible : null) : store.activation(part, path, !near);
+    if (numbers && numbers.filled > 0) drawCells(drawing, found, cells, visible, numbers);
     if (isWeight && !numbers?.filled && frame.width >= 74 && frame.height >= 36) drawHint(drawing, frame, store.hasFailed(part, path) ? ['could not', 'be loaded'] : near ? ['loading'] : ['zoom in to', 'load weights']);
   } else if (!store && cells.width >= 70 && cells.height > 26) {
     drawing.font(11);
@@ -77,8 +77,8 @@ export function drawMatrix(drawing: CanvasDrawing, found: Found, area: Box): voi
 }
 
 /** Whether a weight matrix is loaded: large ones when few of their tiles are in sight. */
-function isNear({ rows, columns }: Part, cells: Box, sight: Sight): boolean {
-  return tilesIn(rows, columns, { top: 0, bottom: rows, left: 0, right: columns }) === 1 || (cells.width >= 0.1 * columns && tilesIn(rows, columns, sight) <= mostTiles);
+function isNear({ rows, columns }: Part, cells: Box, visible: CellRange): boolean {
+  return tilesIn(rows, columns, { top: 0, bottom: rows, left: 0, right: columns }) === 1 || (cells.width >= 0.1 * columns && tilesIn(rows, columns, visible) <= mostTiles);
 }
 
 /** Why there are no weights. */
@@ -87,21 +87,21 @@ function drawHint(drawing: CanvasDrawing, frame: Box, lines: string[]): void {
   lines.forEach((line, index) => drawing.text(line, frame.x + frame.width / 2, frame.y + frame.height / 2 + (index - (lines.length - 1) / 2) * 15, drawing.view.ink.ink, 'center'));
 }
 
-function drawCells(drawing: CanvasDrawing, found: Found, area: Box, sight: Sight, numbers: Numbers): void {
+function drawCells(drawing: CanvasDrawing, found: Found, area: Box, visible: CellRange, numbers: Numbers): void {
   const { part } = found;
   const { ink, canvas } = drawing.view;
   const context = drawing.context;
   const image = drawing.imageOf(numbers);
   if (!image) return;
   const [wide, tall] = [area.width / part.columns, area.height / part.rows];
-  const [across, down] = [sight.right - sight.left, sight.bottom - sight.top];
+  const [across, down] = [visible.right - visible.left, visible.bottom - visible.top];
   context.imageSmoothingEnabled = wide < 1 || tall < 1;
   context.imageSmoothingQuality = drawing.view.moving ? 'low' : 'medium';
-  context.drawImage(image, sight.left, sight.top, across, down, area.x + sight.left * wide, area.y + sight.top * tall, across * wide, down * tall);
+  context.drawImage(image, visible.left, visible.top, across, down, area.x + visible.left * wide, area.y + visible.top * tall, across * wide, down * tall);
   if (wide >= numberCell.width && tall >= numberCell.height && (!drawing.view.moving || across * down <= mostMovingNumbers)) {
     drawing.font(Math.min(15, Math.max(10, Math.min(tall * 0.5, wide * 0.19))));
-    for (let row = sight.top; row < sight.bottom; ++row) {
-      for (let column = sight.left; column < sight.right; ++column) {
+    for (let row = visible.top; row < visible.bottom; ++row) {
+      for (let column = visible.left; column < visible.right; ++column) {
         const number = numbers.data[row * part.columns + column];
         if (Number.isNaN(number)) continue;
         const colour = numbers.kind === 'weight' ? weightColour(number, numbers.extent, ink.dark) : valueColour(number, numbers.extent, ink.dark);
@@ -110,7 +110,7 @@ function drawCells(drawing: CanvasDrawing, found: Found, area: Box, sight: Sight
       }
     }
   }
-  drawNames(drawing, found, area, sight, wide, tall);
+  drawNames(drawing, found, area, visible, wide, tall);
   // The chosen token's row.
   const { store } = drawing.view;
   if (store && part.source?.from !== 'weights' && tall >= 3) {

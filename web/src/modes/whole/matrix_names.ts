@@ -1,13 +1,13 @@
 // Names of a matrix's rows and columns, and its marked cells.
 
-import type { Sight } from './detail';
+import type { CellRange } from './detail';
 import type { Found } from './find';
 import type { Box } from './parts';
 import type { CanvasDrawing } from './canvas_drawing';
 import { columnName, rowName } from './words';
 
 /** Names of rows and columns, which stay in sight. */
-export function drawNames(drawing: CanvasDrawing, found: Found, area: Box, sight: Sight, wide: number, tall: number): void {
+export function drawNames(drawing: CanvasDrawing, found: Found, area: Box, visible: CellRange, wide: number, tall: number): void {
   const { part } = found;
   const { store, ink, canvas, candidates } = drawing.view;
   if (!store || area.width < 0.4 * canvas.width) return;
@@ -24,14 +24,14 @@ export function drawNames(drawing: CanvasDrawing, found: Found, area: Box, sight
   };
   drawing.font(11, 400, true);
   if (tall >= 14) {
-    for (let row = sight.top; row < sight.bottom; ++row) {
+    for (let row = visible.top; row < visible.bottom; ++row) {
       const y = area.y + (row + 0.5) * tall;
       if (y > 8 && y < canvas.height - 8) chip(drawing.fitting([rowName(part, store.setting, tokens, row)], 96), area.x - 3, y, 'right');
     }
   }
   if (wide >= 30) {
     const y = Math.min(area.y + area.height + 10, canvas.height - 10);
-    for (let column = sight.left; column < sight.right; ++column) chip(drawing.fitting([columnName(part, store.setting, column), ''], wide - 8), area.x + (column + 0.5) * wide, y, 'center');
+    for (let column = visible.left; column < visible.right; ++column) chip(drawing.fitting([columnName(part, store.setting, column), ''], wide - 8), area.x + (column + 0.5) * wide, y, 'center');
   }
 }
 

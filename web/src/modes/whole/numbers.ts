@@ -1,7 +1,7 @@
 // A matrix of the picture, filled as its numbers arrive.
 
 import { extentOf } from '../../lib/colour';
-import type { Sight } from './detail';
+import type { CellRange } from './detail';
 
 export interface Numbers {
   rows: number;
@@ -13,7 +13,7 @@ export interface Numbers {
   /** Changes with the data. */
   version: number;
   /** Areas that came since the image was drawn. */
-  fresh: Sight[];
+  fresh: CellRange[];
   /** How many numbers there are so far. */
   filled: number;
 }
@@ -39,7 +39,7 @@ export function emptyNumbers(rows: number, columns: number): Numbers {
 }
 
 /** Puts the rows of an area in their place. */
-export function fill(numbers: Numbers, area: Sight, data: Float32Array): void {
+export function fill(numbers: Numbers, area: CellRange, data: Float32Array): void {
   const across = area.right - area.left;
   for (let row = area.top; row < area.bottom; ++row) numbers.data.set(data.subarray((row - area.top) * across, (row - area.top + 1) * across), row * numbers.columns + area.left);
   numbers.filled += data.length;

@@ -29,10 +29,10 @@ export class Pictured {
   readonly architecture: Architecture = $derived(this.preset ? (this.#presetArchitecture ?? describedBy(this.shape)) : page.architecture);
   readonly shapeKey: string = $derived(JSON.stringify(this.shape) + this.name);
   /** The tokens in sight. */
-  readonly sight: { first: number; count: number } = $derived(windowOf(current.meta?.tokens.length ?? 1, current.position));
+  readonly shown: { first: number; count: number } = $derived(windowOf(current.meta?.tokens.length ?? 1, current.position));
   readonly subject: Subject = $derived({
     shape: this.shape, architecture: this.architecture, candidates: listed,
-    tokens: this.preset ? shapeTokens : this.sight.count, chosen: this.preset ? shapeTokens - 1 : current.position - this.sight.first,
+    tokens: this.preset ? shapeTokens : this.shown.count, chosen: this.preset ? shapeTokens - 1 : current.position - this.shown.first,
   });
   readonly subjectKey: string = $derived(JSON.stringify(this.subject));
   /** The chosen token's word. */

@@ -35,10 +35,10 @@ for (const [path, role, head] of [['b1/attention/h2/wq', 'attention.query', 2], 
   it(`loads ${path} as it is drawn, in one answer`, async () => {
     const store = new Store(setting, new Map(), () => {});
     const { part, path: keys } = find(scene, path.split('/'));
-    const sight = { ...everything, bottom: part.rows, right: part.columns };
+    const visible = { ...everything, bottom: part.rows, right: part.columns };
     await settled(() => {
       store.begin(false);
-      store.weights(part, keys, sight);
+      store.weights(part, keys, visible);
       store.end();
     });
     expect(api.weights.mock.calls).toEqual([[Number(path[1]), role, { head, rows: `0-${part.rows - 1}`, columns: `0-${part.columns - 1}` }]]);

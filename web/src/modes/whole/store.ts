@@ -4,7 +4,7 @@ import { api } from '../../lib/api';
 import { current } from '../../lib/state.svelte';
 import type { NumberArray, Token, WeightRole } from '../../lib/types';
 import type { Shape } from '../count/shape';
-import type { Sight } from './detail';
+import type { CellRange } from './detail';
 import { placeIn, type Cell } from './find';
 import { completeNumbers, emptyNumbers, fill, type Numbers } from './numbers';
 import { headOfSource, type Part, type Source } from './parts';
@@ -130,17 +130,17 @@ export class Store {
     return `${of} ${layer} ${head} ${of === 'unembedding' ? this.setting.candidates.join(' ') : ''}`;
   }
 
-  /** A weight matrix as far as it is loaded; with `sight`, asks for the areas of the cells in sight. */
-  weights(part: Part, path: string[], sight: Sight | null): Numbers | null {
+  /** A weight matrix as far as it is loaded; with `visible`, asks for the areas of the cells in sight. */
+  weights(part: Part, path: string[], visible: CellRange | null): Numbers | null {
     if (part.source?.from !== 'weights') return null;
     const { of } = part.source;
     const { layer, head } = this.#place(part.source, path);
     const key = this.#heldKey(of, layer, head);
     let held = this.held.get(key);
-    if (!sight) return held?.numbers ?? null;
+    if (!visible) return held?.numbers ?? null;
     if (!held) this.held.set(key, (held = { numbers: emptyNumbers(part.rows, part.columns), asked: new Set(), failed: false }));
     if (of === 'unembedding') this.#wantCandidates(held, part);
-    else for (const tile of tilesOf(part.rows, part.columns, sight)) this.#want(held, tile, () => this.#tile(of, layer, head, tile));
+    else for (const tile of tilesOf(part.rows, part.columns, visible)) this.#want(held, tile, () => this.#tile(of, layer, head, tile));
     return held.numbers;
   }
 
@@ -151,7 +151,7 @@ export class Store {
     return this.held.get(this.#heldKey(part.source.of, layer, head))?.failed ?? false;
   }
 
-  #want(held: HeldWeights, area: Sight, load: () => Promise<Float32Array>): void {
+  #want(held: HeldWeights, area: CellRange, load: () => Promise<Float32Array>): void {
     const key = `${area.top} ${area.left}`;
     if (held.asked.has(key)) return;
     this.#wanted.push({
@@ -165,7 +165,7 @@ export class Store {
     });
   }
 
-  async #tile(of: Exclude<WeightSource, 'unembedding'>, layer: number, head: number, { top, bottom, left, right }: Sight): Promise<Float32Array> {
+  async #tile(of: Exclude<WeightSource, 'unembedding'>, layer: number, head: number, { top, bottom, left, right }: CellRange): Promise<Float32Array> {
     const { role, ofHead } = roles[of];
     const { data } = await api.weights(layer, role, { head: ofHead ? head : undefined, rows: `${top}-${bottom - 1}`, columns: `${left}-${right - 1}` });
     return data;

@@ -1,6 +1,6 @@
 // Which blocks of a weight matrix are loaded: small matrices as a whole, large ones in tiles.
 
-import type { Sight } from './detail';
+import type { CellRange } from './detail';
 
 /** At most this many numbers come with one answer. */
 const wholeNumbers = 256 * 1024;
@@ -23,23 +23,23 @@ function stepsOf(rows: number, columns: number): Steps {
 }
 
 /** How many tiles of a matrix are in sight. */
-export function tilesIn(rows: number, columns: number, sight: Sight): number {
+export function tilesIn(rows: number, columns: number, visible: CellRange): number {
   const steps = stepsOf(rows, columns);
-  const across = Math.ceil(sight.right / steps.columns) - Math.floor(sight.left / steps.columns);
-  const down = Math.ceil(sight.bottom / steps.rows) - Math.floor(sight.top / steps.rows);
+  const across = Math.ceil(visible.right / steps.columns) - Math.floor(visible.left / steps.columns);
+  const down = Math.ceil(visible.bottom / steps.rows) - Math.floor(visible.top / steps.rows);
   return Math.max(0, across) * Math.max(0, down);
 }
 
 /** The tiles in sight, from the middle outwards; none where there are too many. */
-export function tilesOf(rows: number, columns: number, sight: Sight): Sight[] {
-  if (tilesIn(rows, columns, sight) > mostTiles) return [];
+export function tilesOf(rows: number, columns: number, visible: CellRange): CellRange[] {
+  if (tilesIn(rows, columns, visible) > mostTiles) return [];
   const steps = stepsOf(rows, columns);
-  const tiles: Sight[] = [];
-  for (let top = Math.floor(sight.top / steps.rows) * steps.rows; top < sight.bottom; top += steps.rows) {
-    for (let left = Math.floor(sight.left / steps.columns) * steps.columns; left < sight.right; left += steps.columns) {
+  const tiles: CellRange[] = [];
+  for (let top = Math.floor(visible.top / steps.rows) * steps.rows; top < visible.bottom; top += steps.rows) {
+    for (let left = Math.floor(visible.left / steps.columns) * steps.columns; left < visible.right; left += steps.columns) {
       tiles.push({ top, left, bottom: Math.min(rows, top + steps.rows), right: Math.min(columns, left + steps.columns) });
     }
   }
-  const distance = (tile: Sight) => Math.hypot((tile.left + tile.right - sight.left - sight.right) / steps.columns, (tile.top + tile.bottom - sight.top - sight.bottom) / steps.rows);
+  const distance = (tile: CellRange) => Math.hypot((tile.left + tile.right - visible.left - visible.right) / steps.columns, (tile.top + tile.bottom - visible.top - visible.bottom) / steps.rows);
   return tiles.sort((one, other) => distance(one) - distance(other));
 }

@@ -381,8 +381,8 @@ describe('weights', () => {
       for (const { top, bottom, left, right } of tiles) expect((bottom - top) * (right - left)).toBeLessThanOrEqual(256 * 1024);
       expect(new Set(tiles.map(({ top, left }) => `${top} ${left}`)).size).toBe(tiles.length);
     }
-    const sight = { top: 300, bottom: 340, left: 1000, right: 1100 };
-    const [tile, ...others] = tilesOf(768, 3072, sight);
+    const visible = { top: 300, bottom: 340, left: 1000, right: 1100 };
+    const [tile, ...others] = tilesOf(768, 3072, visible);
     expect(tile.top <= 300 && tile.bottom >= 340 && tile.left <= 1000 && tile.right > 1000).toBe(true);
     expect(others.length).toBeLessThanOrEqual(1);
     expect(tilesOf(12288, 49152, all(12288, 49152))).toEqual([]);

@@ -1,4 +1,4 @@
-// A small GPT of random weights, far enough from the linear regime that its logits differ.
+// A small model of random weights, far enough from the linear regime that its logits differ.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace heed::testing {
 
 inline StackSpecification small_config() { return make_gpt_config(3, 4, 32, 24, 61); }
 
-inline Transformer random_gpt(const StackSpecification& config, std::uint64_t seed = 7) {
+inline Transformer random_transformer(const StackSpecification& config, std::uint64_t seed = 7) {
   Transformer transformer({.stacks = {config}});
   transformer.parameters().initialize(seed);
   for (float& value : transformer.parameters().all()) value *= 4.0F;
