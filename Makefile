@@ -137,6 +137,7 @@ format-check: install-check-deps
 
 layers:
 	/usr/bin/python3 scripts/check_layers.py
+	/usr/bin/python3 scripts/check_booleans.py
 	/usr/bin/python3 scripts/check_elements.py
 	/usr/bin/python3 scripts/check_locale.py
 	/usr/bin/python3 -m unittest discover -s tests/scripts -p '*_test.py'

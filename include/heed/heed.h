@@ -310,6 +310,7 @@ int threads();  // the number that is set
 // numbers, where they are short or the processor computes such products faster than those of f32;
 // decoding always does. Where they may not, prompts are multiplied in f32, whatever their length.
 // At first they may. Must not be called while another thread computes.
-void allow_integer_prompts(bool allowed);
+void allow_integer_prompts();
+void refuse_integer_prompts();
 
 }  // namespace heed

@@ -264,7 +264,8 @@ void bind_model(py::module_& module) {
   module.def("sampling_defaults", &sampling_defaults);
   module.def("set_threads", &set_threads);
   module.def("threads", &threads);
-  module.def("allow_integer_prompts", &allow_integer_prompts);
+  module.def("allow_integer_prompts",
+             [](bool allowed) { allowed ? allow_integer_prompts() : refuse_integer_prompts(); });
 }
 
 }  // namespace heed::python

@@ -53,7 +53,7 @@ void add_dtype_option(Command command, std::string& dtype) {
 
 void add_prompt_option(Command command) {
   command.add_flag_function(
-      "--f32-prompts", [] { kernels::allow_integers_for_long_rows(false); },
+      "--f32-prompts", [] { kernels::refuse_integers_for_long_rows(); },
       "Beside int8 and int4 weights, compute prompts in f32");
 }
 

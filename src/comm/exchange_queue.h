@@ -70,20 +70,23 @@ template <class Term>
 void add_terms(const Term* const* terms, std::size_t members, std::size_t count, float* sums) {
   constexpr std::size_t most = 1024;
   float total[most];
-  const auto add = [&](const auto* from, std::size_t size, bool is_first) {
-    if (is_first) {
-      for (std::size_t i = 0; i < size; ++i) total[i] = widened(from[i]);
-    } else {
-      for (std::size_t i = 0; i < size; ++i) total[i] += widened(from[i]);
-    }
+  const auto begin_with = [&](const auto* from, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) total[i] = widened(from[i]);
+  };
+  const auto add = [&](const auto* from, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) total[i] += widened(from[i]);
   };
   for (std::size_t begin = 0; begin < count; begin += most) {
     const std::size_t size = count - begin < most ? count - begin : most;
     for (std::size_t r = 0; r < members; ++r) {
-      if (terms[r] != nullptr) {
-        add(terms[r] + begin, size, r == 0);
+      const auto of_member = [&](const auto& take) {
+        if (terms[r] != nullptr) return take(terms[r] + begin, size);
+        take(sums + begin, size);
+      };
+      if (r == 0) {
+        of_member(begin_with);
       } else {
-        add(sums + begin, size, r == 0);
+        of_member(add);
       }
     }
     for (std::size_t i = 0; i < size; ++i) sums[begin + i] = total[i];

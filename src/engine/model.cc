@@ -179,6 +179,7 @@ Trace Model::trace_generation(std::span<const std::int32_t> prompt, std::int64_t
 void set_threads(int count) { set_thread_count(count); }
 int threads() { return thread_count(); }
 
-void allow_integer_prompts(bool allowed) { kernels::allow_integers_for_long_rows(allowed); }
+void allow_integer_prompts() { kernels::allow_integers_for_long_rows(); }
+void refuse_integer_prompts() { kernels::refuse_integers_for_long_rows(); }
 
 }  // namespace heed

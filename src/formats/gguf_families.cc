@@ -156,7 +156,7 @@ void append_projections(const GgufFamily& family, const AttentionSpecification& 
 std::vector<StoredTensor> gguf_tensors(const GgufFamily& family, const Architecture& architecture) {
   Architecture in_file = architecture;
   // As in GPT-2's own files, biases are always there.
-  if (family.architecture == "gpt2") set_biases(in_file.stacks.front(), true);
+  if (family.architecture == "gpt2") set_biases(in_file.stacks.front(), Biases::all);
   std::vector<StoredTensor> stored;
   for (const Parameter& parameter : parameters_of(in_file)) {
     const auto& [role, part, layer, site] = parameter.id;

@@ -64,7 +64,7 @@ StackSpecification read(const ConfigFields& fields) {
   stack.end_of_text = read_end_of_text(fields, stack.vocabulary_size);
 
   const ConfigFields own = fields.object_or_empty("heed");
-  set_biases(stack, own.boolean_or("bias", true));
+  set_biases(stack, own.boolean_or("bias", true) ? Biases::all : Biases::none);
   stack.unembedding_bias = own.boolean_or("head_bias", false);
   if (own.has("attention_windows")) attention.mask = read_windows(own);
   if (own.has("head_size")) {
@@ -136,7 +136,7 @@ Name name_of(Role role) {
 // A file has all biases: a model without them is written with zeros.
 std::vector<StoredTensor> tensors(const StackSpecification& stack) {
   StackSpecification in_file = stack;
-  set_biases(in_file, true);
+  set_biases(in_file, Biases::all);
   std::vector<StoredTensor> stored;
   for (const Parameter& parameter : parameters_of(in_file)) {
     const auto& [role, part, layer, site] = parameter.id;

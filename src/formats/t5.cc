@@ -47,7 +47,7 @@ StackSpecification read_stack(const ConfigFields& fields, const char* layers_key
                       .epsilon = fields.number_or("layer_norm_epsilon", 1e-6F)};
   stack.block.feed_forward.width = fields.integer("d_ff");
   read_feed_forward(fields, stack.block.feed_forward);
-  set_biases(stack, false);
+  set_biases(stack, Biases::none);
   stack.initial_deviation =
       fields.object_or_empty("heed").number_or("initial_deviation", default_deviation);
   stack.residual_dropout = fields.number_or("dropout_rate", 0.1F);

@@ -162,7 +162,8 @@ void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
 // AVX-512, AVX-VNNI) are faster for all integers, products of bytes that are summed in pairs (AVX2)
 // for those of less than eight bits, several of which they sum without widening.
 bool multiplies_long_rows_in_integers(WeightFormat format);
-void allow_integers_for_long_rows(bool allowed);  // at first they are
+void allow_integers_for_long_rows();  // at first they are
+void refuse_integers_for_long_rows();
 bool integers_are_allowed();
 
 // The matrix (O, I) that linear_forward() multiplies by, in f32: the weights themselves (borrowed),

@@ -212,7 +212,8 @@ StackSpecification make_gpt_config(std::int64_t layers, std::int64_t heads, std:
   return stack;
 }
 
-void set_biases(StackSpecification& stack, bool bias) {
+void set_biases(StackSpecification& stack, Biases biases) {
+  const bool bias = biases == Biases::all;
   stack.block.norm.bias = bias && stack.block.norm.kind == NormKind::layer;
   stack.block.attention.query_bias = stack.block.attention.output_bias = bias;
   stack.block.feed_forward.bias = bias;

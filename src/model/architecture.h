@@ -251,8 +251,9 @@ struct Architecture {
 StackSpecification make_gpt_config(std::int64_t layers, std::int64_t heads, std::int64_t channels,
                                    std::int64_t context, std::int64_t vocabulary_size);
 
-// Gives all linear layers and layer norms biases, or takes them.
-void set_biases(StackSpecification& stack, bool bias);
+// Of linear layers and layer norms.
+enum class Biases { none, all };
+void set_biases(StackSpecification& stack, Biases biases);
 bool has_biases(const StackSpecification& stack);  // any of them
 
 const char* position_kind_name(PositionKind kind);   // "learned", "rotary", "sinusoidal", "none"

@@ -75,7 +75,7 @@ void use_llama_block(StackSpecification& stack) {
   stack.block.attention.positions = PositionKind::rotary;
   stack.block.feed_forward.activation = Activation::silu;
   stack.block.feed_forward.gated = true;
-  set_biases(stack, false);
+  set_biases(stack, Biases::none);
 }
 
 StackSpecification decoder_of(const PublishedDecoder& row) {
@@ -134,12 +134,12 @@ std::vector<ModelPreset> make_presets() {
   }
 
   StackSpecification character = make_gpt_config(4, 4, 128, 64, 65);
-  set_biases(character, false);
+  set_biases(character, Biases::none);
   presets.push_back(
       {"shakespeare-char-cpu", "4 layers over characters, for a CPU in minutes", character});
 
   character = make_gpt_config(6, 6, 384, 256, 65);
-  set_biases(character, false);
+  set_biases(character, Biases::none);
   character.embedding_dropout = character.attention_dropout = character.residual_dropout = 0.2F;
   presets.push_back({"shakespeare-char", "6 layers over characters, with dropout", character});
 
@@ -228,7 +228,7 @@ Architecture t5(const T5Row& row) {
   stack.block.attention.scale = 1.0F;
   stack.block.feed_forward.width = row.feed_forward;
   stack.block.feed_forward.activation = Activation::relu;
-  set_biases(stack, false);
+  set_biases(stack, Biases::none);
   Architecture both = stacks_of(stack);
   both.stacks[0].block.attention.relative.both_directions = true;
   both.stacks[1].logit_scale = 1.0F / std::sqrt(static_cast<float>(row.channels));

@@ -27,13 +27,15 @@ std::optional<std::int32_t> find_unknown(const MetaspaceDefinition& definition,
 }
 
 TokenizerParts parts_of(const MetaspaceDefinition& definition, std::string_view source) {
-  return {.vocabulary = Vocabulary(
-              metaspace_token_bytes(definition.tokens, definition.added, definition.byte_fallback),
-              definition.added, source),
-          .normalisation = definition.normalisation,
-          .text_template = definition.text_template,
-          .unknown = find_unknown(definition, source),
-          .strips_first_space = definition.strips_first_space};
+  return {
+      .vocabulary = Vocabulary(metaspace_token_bytes({.tokens = definition.tokens,
+                                                      .added = definition.added,
+                                                      .byte_fallback = definition.byte_fallback}),
+                               definition.added, source),
+      .normalisation = definition.normalisation,
+      .text_template = definition.text_template,
+      .unknown = find_unknown(definition, source),
+      .strips_first_space = definition.strips_first_space};
 }
 
 constexpr std::string_view prepend_step = R"({"type": "Prepend", "prepend": "▁"})";

@@ -83,11 +83,15 @@ bool WordSet::holds(std::string_view word) const {
   return found != words_.end() && *found == word;
 }
 
-bool WordSet::knows(std::string_view word, bool begins_sentence) const {
-  if (holds(word) || (begins_sentence && holds(lower_first(word)))) return true;
+bool WordSet::knows(std::string_view word) const {
+  if (holds(word)) return true;
   const std::size_t apostrophe = find_apostrophe(word);
   if (apostrophe == std::string_view::npos || apostrophe == 0) return false;
-  return holds(word.substr(apostrophe)) && knows(word.substr(0, apostrophe), begins_sentence);
+  return holds(word.substr(apostrophe)) && knows(word.substr(0, apostrophe));
+}
+
+bool WordSet::knows_as_first(std::string_view word) const {
+  return knows(word) || knows(lower_first(word));
 }
 
 ReadingRecord parse_reading(std::string_view text, std::string_view source) {

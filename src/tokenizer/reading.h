@@ -39,9 +39,10 @@ class WordSet {
   WordSet() = default;
   explicit WordSet(std::vector<std::string> words);
 
-  // Whether a word was read whole. Where it begins a sentence, its capital may come from there;
-  // a word with an apostrophe may have been read in two parts, such as "teacher" and "'s".
-  bool knows(std::string_view word, bool begins_sentence) const;
+  // Whether a word was read whole; a word with an apostrophe may have been read in two parts, such
+  // as "teacher" and "'s".
+  bool knows(std::string_view word) const;
+  bool knows_as_first(std::string_view word) const;  // of a sentence, whose capital it may be
 
   // Of different words, whatever their case; endings such as "'s" do not count.
   std::int64_t size() const { return size_; }

@@ -24,9 +24,10 @@ TokenizerParts sentence_piece_parts(const SentencePieceDefinition& definition,
   require(unknown != definition.tokens.end() && !unknown->empty(), ErrorCode::corrupt_data,
           "{}: the unknown token {} is not in the vocabulary", source,
           in_quotes(definition.unknown));
-  return {.vocabulary = Vocabulary(
-              metaspace_token_bytes(definition.tokens, definition.added, model.byte_fallback),
-              definition.added, source),
+  return {.vocabulary = Vocabulary(metaspace_token_bytes({.tokens = definition.tokens,
+                                                          .added = definition.added,
+                                                          .byte_fallback = model.byte_fallback}),
+                                   definition.added, source),
           .normalisation = {},
           .text_template = definition.text_template,
           .unknown = static_cast<std::int32_t>(unknown - definition.tokens.begin())};

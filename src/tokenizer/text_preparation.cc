@@ -71,7 +71,7 @@ TextPreparation::TextPreparation(TextNormalisation normalisation,
       continue;
     }
     normal.push_back(token);
-    normal.back().content = normalised(token.content, true).text();
+    normal.back().content = normalised(token.content, PartPlace::text).text();
     if (normal.back().content.empty()) normal.pop_back();  // its normaliser leaves nothing to find
   }
   given_ = AddedTokenMatcher(std::move(given));
@@ -85,12 +85,12 @@ std::string_view TextPreparation::prepended_space() const {
 }
 
 // What the pre-tokenizer makes of a part between added tokens: U+2581 is the space from here on.
-void TextPreparation::append_words(const ChangedText& part, TextRange range, bool prepends,
+void TextPreparation::append_words(const ChangedText& part, TextRange range, PartPlace place,
                                    ChangedText& result) const {
   const std::string_view text = std::string_view(part.text()).substr(0, range.end);
   const std::string_view words = text.substr(range.begin);
   const bool begins_with_space = words.starts_with(' ') || words.starts_with(metaspace_character);
-  if (prepends && !words.empty() && !begins_with_space) result.replace(0, " ");
+  if (prepends_missing(place) && !words.empty() && !begins_with_space) result.replace(0, " ");
   std::size_t begin = range.begin;
   while (normalisation_.metaspace && !normalisation_.replaces_spaces) {
     const std::size_t found = text.find(metaspace_character, begin);
@@ -103,11 +103,11 @@ void TextPreparation::append_words(const ChangedText& part, TextRange range, boo
   result.append(part, begin, range.end);
 }
 
-bool TextPreparation::prepends_missing(bool begins_text, bool continues) const {
+bool TextPreparation::prepends_missing(PartPlace place) const {
   switch (normalisation_.prepend_missing) {
     case PrependScheme::never: return false;
-    case PrependScheme::first: return begins_text && !continues;
-    case PrependScheme::always: return !begins_text || !continues;
+    case PrependScheme::first: return place == PartPlace::text;
+    case PrependScheme::always: return place != PartPlace::continuation;
   }
   return false;
 }
@@ -118,14 +118,15 @@ bool TextPreparation::prepends_to_parts() const {
 }
 
 // A part between added tokens as the normaliser leaves it.
-ChangedText TextPreparation::normalised(std::string_view part, bool may_prepend) const {
+ChangedText TextPreparation::normalised(std::string_view part, PartPlace place) const {
   if (normalisation_.steps != nullptr) return normalisation_.steps->apply(part);
   ChangedText result;
   if (normalisation_.nfc) {
     append_nfc(part, result);
   } else if (normalisation_.metaspace) {
     result.reserve(part.size() + 1);
-    if (prepends_to_parts() && may_prepend && !part.empty()) result.replace(0, prepended_space());
+    if (prepends_to_parts() && place != PartPlace::continuation && !part.empty())
+      result.replace(0, prepended_space());
     std::size_t begin = 0;
     while (normalisation_.replaces_spaces) {
       const std::size_t found = part.find(metaspace_character, begin);
@@ -183,13 +184,14 @@ PreparedText TextPreparation::prepare(std::string_view text, PreparationOptions 
   for_each_part(
       text.size(), given_.find_all(text, may),
       [&](std::size_t begin, std::size_t end, const AddedTokenMatch* match) {
-        const ChangedText part =
-            normalised(text.substr(begin, end - begin), begin > 0 || !options.continues);
+        const PartPlace place = begin > 0           ? PartPlace::later
+                                : options.continues ? PartPlace::continuation
+                                                    : PartPlace::text;
+        const ChangedText part = normalised(text.substr(begin, end - begin), place);
         for_each_part(
             part.text().size(), find_normalised(part, in_part(may, begin)),
             [&](std::size_t from, std::size_t to, const AddedTokenMatch* inner) {
-              const bool is_first = begin == 0 && from == 0;
-              append_words(part, {from, to}, prepends_missing(is_first, options.continues), result);
+              append_words(part, {from, to}, from == 0 ? place : PartPlace::later, result);
               if (inner == nullptr) return;
               const std::size_t start = result.text().size();
               result.append(part, inner->begin, inner->end);

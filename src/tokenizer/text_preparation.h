@@ -138,16 +138,20 @@ class TextPreparation {
   bool may_cut(std::string_view text, std::size_t position) const;
 
  private:
+  // Where a part between added tokens begins: with a text, with one that continues another, or
+  // further on.
+  enum class PartPlace { text, continuation, later };
+
   std::vector<AddedTokenMatch> find(std::string_view text, const MayBeSpecial& may) const;
   std::vector<AddedTokenMatch> find_normalised(const ChangedText& part,
                                                const MayBeSpecial& may) const;
-  ChangedText normalised(std::string_view part, bool may_prepend) const;
+  ChangedText normalised(std::string_view part, PartPlace place) const;
   // Puts a space before every part, whatever it is: U+2581, or what stands for it.
   bool prepends_to_parts() const;
   std::string_view prepended_space() const;
   // Whether one is put before a part that does not begin with a space.
-  bool prepends_missing(bool begins_text, bool continues) const;
-  void append_words(const ChangedText& part, TextRange range, bool prepends,
+  bool prepends_missing(PartPlace place) const;
+  void append_words(const ChangedText& part, TextRange range, PartPlace place,
                     ChangedText& result) const;
 
   TextNormalisation normalisation_;

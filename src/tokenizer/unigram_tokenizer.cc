@@ -26,12 +26,14 @@ TokenizerParts unigram_parts(const UnigramDefinition& definition, std::string_vi
   const auto count = static_cast<std::int32_t>(definition.tokens.size());
   require(definition.unknown >= 0 && definition.unknown < count, ErrorCode::corrupt_data,
           "{}: 'unk_id' is {}; expected a token, 0 to {}", source, definition.unknown, count - 1);
-  return {.vocabulary = Vocabulary(
-              metaspace_token_bytes(definition.tokens, definition.added, definition.byte_fallback),
-              definition.added, source),
-          .normalisation = {.steps = definition.steps},
-          .text_template = definition.text_template,
-          .unknown = definition.unknown};
+  return {
+      .vocabulary = Vocabulary(metaspace_token_bytes({.tokens = definition.tokens,
+                                                      .added = definition.added,
+                                                      .byte_fallback = definition.byte_fallback}),
+                               definition.added, source),
+      .normalisation = {.steps = definition.steps},
+      .text_template = definition.text_template,
+      .unknown = definition.unknown};
 }
 
 // Walks through a stretch and the word that was made of it, where U+2581 stands for each space.

@@ -54,7 +54,7 @@ UnreadWords find_unread(const WordSet& read, std::string_view text,
     const std::string_view word = text.substr(found.begin, found.end - found.begin);
     const bool is_new = seen.insert(word).second;
     if (is_new) ++unread.different;
-    if (read.knows(word, found.begins_sentence)) return;
+    if (found.begins_sentence ? read.knows_as_first(word) : read.knows(word)) return;
     while (next < tokens.size() && tokens[next].end <= found.begin) ++next;
     std::size_t last = next;
     while (last + 1 < tokens.size() && tokens[last + 1].begin < found.end) ++last;

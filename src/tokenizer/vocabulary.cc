@@ -143,9 +143,8 @@ std::string with_spaces(std::string_view text) {
 
 std::string byte_token_text(int byte) { return fmt::format("<0x{:02X}>", byte); }
 
-std::vector<std::string> metaspace_token_bytes(const std::vector<std::string>& tokens,
-                                               const std::vector<AddedToken>& added,
-                                               bool byte_fallback) {
+std::vector<std::string> metaspace_token_bytes(const MetaspaceVocabulary& vocabulary) {
+  const auto& [tokens, added, byte_fallback] = vocabulary;
   std::unordered_set<std::string_view> added_texts;
   for (const AddedToken& token : added) added_texts.insert(token.content);
   std::unordered_map<std::string, char> byte_tokens;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -123,10 +124,14 @@ std::string with_spaces(std::string_view text);
 // <0x00> to <0xFF>, the tokens of bytes.
 std::string byte_token_text(int byte);
 
-// What tokens stand for: bytes (if `byte_fallback` and it is no added token), or texts with spaces,
-// also those of added tokens, such as Gemma's runs of U+2581.
-std::vector<std::string> metaspace_token_bytes(const std::vector<std::string>& tokens,
-                                               const std::vector<AddedToken>& added,
-                                               bool byte_fallback);
+struct MetaspaceVocabulary {
+  std::span<const std::string> tokens;
+  std::span<const AddedToken> added;
+  bool byte_fallback = false;  // tokens <0x00> to <0xFF> that are no added ones are bytes
+};
+
+// What tokens stand for: bytes, or texts with spaces, also those of added tokens, such as Gemma's
+// runs of U+2581.
+std::vector<std::string> metaspace_token_bytes(const MetaspaceVocabulary& vocabulary);
 
 }  // namespace heed

@@ -373,7 +373,7 @@ TrainSettings masked_run() {
   settings.model.embedding_norm = true;
   settings.model.prediction_head = true;
   settings.model.token_types = 2;  // as BERT's layout has them; a text alone is the first
-  set_biases(settings.model, true);
+  set_biases(settings.model, Biases::all);
   settings.model.unembedding_bias = true;
   settings.steps = 2000;
   settings.batch_size = 12;

@@ -103,7 +103,7 @@ Setting biases() {
   return {"bias",
           [](TrainSettings& settings, const Json& value) {
             if (!value.is_boolean()) refuse("bias", "true or false", value);
-            set_biases(settings.model, value.get<bool>());
+            set_biases(settings.model, value.get<bool>() ? Biases::all : Biases::none);
           },
           [](const TrainSettings& settings) { return Json(has_biases(settings.model)); }};
 }

@@ -149,7 +149,7 @@ TEST_F(FacadeTest, DescribesAnyFamily) {
   EXPECT_FALSE(gpt2.gated);
 
   StackSpecification config = make_gpt_config(2, 4, 32, 64, 50);
-  set_biases(config, false);
+  set_biases(config, Biases::none);
   config.tied_unembedding = false;
   config.block.norm = {.kind = NormKind::rms, .epsilon = 1e-6F, .bias = false};
   config.block.attention.key_value_heads = 2;

@@ -191,7 +191,7 @@ TEST(TrainedReading, StandsBesideTheModelAndGrowsWithFineTuning) {
   const std::optional<ReadingRecord> both = find_reading(train_model(options).checkpoint);
   ASSERT_TRUE(both && both->words);
   EXPECT_EQ(both->title, "tales.txt; then more.txt");
-  EXPECT_TRUE(both->words->knows("fox", false) && both->words->knows("hare", false));
+  EXPECT_TRUE(both->words->knows("fox") && both->words->knows("hare"));
 
   // What a model without the file has read before is not known, and nothing is claimed.
   std::filesystem::remove(result.checkpoint / reading_file_name);

@@ -54,7 +54,7 @@ TEST(Config, IsReadAsItWasWritten) {
   unusual.block.feed_forward.activation = Activation::gelu_erf;
   unusual.block.norm.epsilon = 1e-6F;
   unusual.initial_deviation = 0.013F;
-  set_biases(unusual, false);
+  set_biases(unusual, Biases::none);
   unusual.tied_unembedding = false;
   unusual.embedding_dropout = 0.1F;
   unusual.attention_dropout = 0.2F;

@@ -58,7 +58,7 @@ TEST(GgufSave, RoundsNothingInF32) {
 TEST(GgufSave, KeepsThatAModelHasNoBiases) {
   const testing::ScratchDirectory scratch;
   StackSpecification stack = make_gpt_config(1, 2, 8, 16, 20);
-  set_biases(stack, false);
+  set_biases(stack, Biases::none);
   Transformer model({.stacks = {stack}});
   model.parameters().initialize(3);
   const Transformer read = saved_and_read(model, {}, scratch.path() / "model.gguf");

@@ -35,7 +35,7 @@ StackSpecification file_config() { return make_gpt_config(2, 2, 12, 8, 11); }
 
 StackSpecification bias_free_config() {
   StackSpecification config = file_config();
-  set_biases(config, false);
+  set_biases(config, Biases::none);
   config.tied_unembedding = false;
   config.block.attention.head_size = 5;
   return config;

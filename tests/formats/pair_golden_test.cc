@@ -237,9 +237,9 @@ TEST_P(EncoderDecoderGolden, IsReadAsItWasWritten) {
     prepared.parameters().prepare(format);
     const Tensor<float> logits = run(loaded);
     EXPECT_TRUE(testing::same_bits(logits, run(prepared))) << kernels::weight_format_name(format);
-    kernels::allow_integers_for_long_rows(false);
+    kernels::refuse_integers_for_long_rows();
     const Tensor<float> rounded = run(loaded);
-    kernels::allow_integers_for_long_rows(true);
+    kernels::allow_integers_for_long_rows();
     loaded.parameters().prepare(WeightFormat::f32);  // which are the dequantised matrices
     const Tensor<float> exact = run(loaded);
     const double tolerance = format == WeightFormat::int4 ? tied_tolerance : rounding_tolerance;

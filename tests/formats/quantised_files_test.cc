@@ -48,7 +48,7 @@ TEST(QuantisedFiles, ComputeWhatQuantisingOnLoadComputes) {
     for (const bool bias : {true, false}) {
       StackSpecification config = odd_config();
       config.tied_unembedding = tied;
-      set_biases(config, bias);
+      set_biases(config, bias ? Biases::all : Biases::none);
       for (const WeightFormat format : formats) {
         SCOPED_TRACE(kernels::weight_format_name(format));
         const TemporaryDirectory directory;

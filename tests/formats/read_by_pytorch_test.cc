@@ -87,7 +87,7 @@ TEST_F(ReadByPyTorch, GivesTheSameLogits) {
   config.block.feed_forward.activation = Activation::gelu_erf;
   config.block.attention.head_size = 10;
   config.block.feed_forward.width = 56;
-  set_biases(config, false);
+  set_biases(config, Biases::none);
   config.tied_unembedding = false;
   outcome = compare(testing::random_transformer(config));
   EXPECT_EQ(outcome.status, 0) << outcome.output;

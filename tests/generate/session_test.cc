@@ -138,7 +138,7 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
     SCOPED_TRACE(kernels::weight_format_name(format));
     Transformer quantised = random_transformer(small_config());
     quantised.parameters().prepare(format);
-    kernels::allow_integers_for_long_rows(false);
+    kernels::refuse_integers_for_long_rows();
     const Tensor<float> expected = full_logits(quantised, tokens);
     const auto error_of = [&](std::size_t length, const auto& read_last) {
       Session session(quantised);
@@ -150,7 +150,7 @@ TEST(Session, PromptsOfOneTokenAreRefusedIntegersToo) {
     const auto step = [](Session& session, std::int32_t token) { return session.step(token); };
     const Tensor<float> without_cache = full_logits(quantised, std::span(tokens).first(1));
     const double alone = error_of(1, fed), last = error_of(6, fed), drawn = error_of(6, step);
-    kernels::allow_integers_for_long_rows(true);
+    kernels::allow_integers_for_long_rows();
     EXPECT_LE(relative_error(without_cache.span(), row(expected, 0)), tolerance);
     EXPECT_LE(alone, tolerance);
     EXPECT_LE(last, tolerance) << "the last token of a prompt, computed alone";

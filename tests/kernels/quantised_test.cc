@@ -397,12 +397,12 @@ TEST(Quantised, LongSequencesAreMultipliedInIntegersOnlyWhereTheyMayBe) {
       };
       const bool in_integers = multiplies_long_rows_in_integers(type);
       const Tensor<float> of_short = product(1), of_long = product(rows);
-      allow_integers_for_long_rows(false);
+      refuse_integers_for_long_rows();
       EXPECT_FALSE(multiplies_long_rows_in_integers(type));
       const Tensor<float> refused = product(rows);
       const Tensor<float> refused_one = product(1), refused_pairs = product(2);
       const Tensor<float> refused_step = product(decoding_step);
-      allow_integers_for_long_rows(true);
+      allow_integers_for_long_rows();
       EXPECT_TRUE(equal(product(decoding_step), of_short));
       const bool has_integers = type == WeightFormat::int8 || type == WeightFormat::int4;
       if (has_integers) {

@@ -30,7 +30,7 @@ inline StackSpecification toy_stack(std::int64_t context) {
 // Of LLaMA: RMS norms, rotary positions, key heads shared by two query heads, gated feed-forward.
 inline StackSpecification toy_llama(std::int64_t context) {
   StackSpecification stack = toy_stack(context);
-  set_biases(stack, false);
+  set_biases(stack, Biases::none);
   stack.block.norm = {.kind = NormKind::rms, .bias = false};
   stack.block.attention.key_value_heads = 2;
   stack.block.attention.positions = PositionKind::rotary;

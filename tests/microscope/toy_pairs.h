@@ -42,7 +42,7 @@ inline Architecture toy_pair_architecture(const ToyPairShape& shape) {
   decoder.final_norm = shape.placement == NormPlacement::pre;
   if (shape.norm == NormKind::rms) {
     decoder.block.norm.kind = NormKind::rms;
-    set_biases(decoder, false);
+    set_biases(decoder, Biases::none);
     decoder.block.attention.scale = 1;
     decoder.embedding_scale = 1;
     decoder.initial_deviation = 0.15F;  // without the scale scores are larger

@@ -122,7 +122,7 @@ Architecture t5_toy() {
   Architecture architecture = toy({NormPlacement::pre, PositionKind::relative});
   for (StackSpecification& stack : architecture.stacks) {
     stack.block.norm.kind = NormKind::rms;
-    set_biases(stack, false);
+    set_biases(stack, Biases::none);
     stack.block.attention.scale = 1;
     stack.block.feed_forward.gated = true;
     stack.embedding_scale = 1;

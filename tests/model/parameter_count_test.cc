@@ -43,7 +43,7 @@ TEST(ParameterCount, IsWhatTheArenaHolds) {
   unusual.block.feed_forward.width = 56;
   unusual.tied_unembedding = false;
   configs.push_back(unusual);
-  set_biases(unusual, false);
+  set_biases(unusual, Biases::none);
   configs.push_back(unusual);
   for (const StackSpecification& config : configs) {
     const ArenaLayout layout = parameter_layout({.stacks = {config}});

@@ -65,16 +65,16 @@ TEST(VisibleCharacter, IsWhatPeopleSee) {
 
 TEST(WordSet, KnowsACapitalOnlyAtTheBeginningOfASentence) {
   const WordSet words({"pizza", "Lily", "teacher", "'s", "it"});
-  EXPECT_TRUE(words.knows("pizza", false));
-  EXPECT_TRUE(words.knows("Pizza", true));
-  EXPECT_FALSE(words.knows("Pizza", false));
-  EXPECT_FALSE(words.knows("PIZZA", true));
-  EXPECT_TRUE(words.knows("Lily", false));
-  EXPECT_FALSE(words.knows("lily", false)) << "as read: its tokens are others";
-  EXPECT_TRUE(words.knows("teacher's", false)) << "in two parts";
-  EXPECT_TRUE(words.knows("Teacher's", true));
-  EXPECT_FALSE(words.knows("friend's", false));
-  EXPECT_FALSE(words.knows("teacher’s", false)) << "this apostrophe has not been read";
+  EXPECT_TRUE(words.knows("pizza"));
+  EXPECT_TRUE(words.knows_as_first("Pizza"));
+  EXPECT_FALSE(words.knows("Pizza"));
+  EXPECT_FALSE(words.knows_as_first("PIZZA"));
+  EXPECT_TRUE(words.knows("Lily"));
+  EXPECT_FALSE(words.knows("lily")) << "as read: its tokens are others";
+  EXPECT_TRUE(words.knows("teacher's")) << "in two parts";
+  EXPECT_TRUE(words.knows_as_first("Teacher's"));
+  EXPECT_FALSE(words.knows("friend's"));
+  EXPECT_FALSE(words.knows("teacher’s")) << "this apostrophe has not been read";
   EXPECT_EQ(words.size(), 4);
 }
 

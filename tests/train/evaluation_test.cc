@@ -73,7 +73,7 @@ TEST(Evaluation, IsEqualToTheBitForEveryBatch) {
   llama.block.attention.key_value_heads = 2;
   llama.block.attention.positions = PositionKind::rotary;
   llama.block.feed_forward = {.width = 88, .activation = Activation::silu, .gated = true};
-  set_biases(llama, false);
+  set_biases(llama, Biases::none);
   std::vector<std::int32_t> ids;
   for (std::int64_t i = 0; i < 700; ++i) ids.push_back(static_cast<std::int32_t>(i * i * 7 % 61));
   const TokenList data(ids);

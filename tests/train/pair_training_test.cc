@@ -321,7 +321,7 @@ TEST_F(PairTraining, FineTunesAModelOfT5sShapeToTheBit) {
   Architecture shape = other.architecture();
   for (StackSpecification& stack : shape.stacks) {
     stack.block.norm.kind = NormKind::rms;
-    set_biases(stack, false);
+    set_biases(stack, Biases::none);
     AttentionSpecification& attention = stack.block.attention;
     attention.scale = 1;
     attention.positions = PositionKind::relative;

@@ -247,7 +247,7 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
       const std::int64_t next = s + step < last ? row + step : first_row;
       RowsAhead<4> ahead(
           {memory.key[next], memory.value[next], memory.d_key[next], memory.d_value[next]},
-          memory.copied);
+          memory.copied ? RowPrefetch::on : RowPrefetch::off);
       const auto differentiate =
           general ? (dropping ? DifferentiateTile<true, true> : DifferentiateTile<false, true>)
                   : (dropping ? DifferentiateTile<true, false> : DifferentiateTile<false, false>);
@@ -268,8 +268,9 @@ HWY_INLINE void AttendToStretch(const Head& head, const HeadGradients& gradients
       if (!first && met < s + place.keys) {
         ClearRows(memory, met - start, row + place.keys, memory.copied ? columns : size);
       }
-      MixOverQueries(place, buffers.scores, d_out_rows, columns, d_value, first);
-      MixOverQueries(place, buffers.products, query_rows, columns, d_key, first);
+      const Start mixing = first ? Start::zero : Start::keep;
+      MixOverQueries(mixing, place, buffers.scores, d_out_rows, columns, d_value);
+      MixOverQueries(mixing, place, buffers.products, query_rows, columns, d_key);
     }
     met = std::max(met, last);
     AddRows({buffers.d_query, columns}, queries, size,

@@ -134,7 +134,8 @@ void AttendBlock(const Head& head, std::int64_t begin, std::int64_t end, Rows<fl
     BiasScores(head, place, begin, s, unit, tile);
     dropout.first_column = static_cast<std::uint32_t>(s);
     const std::int64_t next = s + key_block < last ? s + key_block : first;
-    RowsAhead<2> ahead({head.key[next], head.value[next]}, head.padded);
+    RowsAhead<2> ahead({head.key[next], head.value[next]},
+                       head.padded ? RowPrefetch::on : RowPrefetch::off);
     const auto weigh = [&](auto drops, auto windows) HEED_INLINE_LAMBDA {
       for (std::int64_t j = 0; j < queries; j += lanes) {
         SoftmaxColumn<drops(), windows()>(place, j, dropout, ahead, tile, state);

@@ -186,8 +186,8 @@ HWY_INLINE void MixOverKeys(const TilePlace& place, const float* tile, Rows<cons
 }
 
 // out (keys, columns) = or += tile·rows, for a tile (keys, queries) whose masked part is zero.
-HWY_INLINE void MixOverQueries(const TilePlace& place, const float* tile, Rows<const float> rows,
-                               std::int64_t columns, Rows<float> out, bool overwrite) {
+HWY_INLINE void MixOverQueries(Start start, const TilePlace& place, const float* tile,
+                               Rows<const float> rows, std::int64_t columns, Rows<float> out) {
   const std::int64_t group = place.cut() ? triangle_group : place.keys;
   for (std::int64_t i = 0; i < place.keys; i += group) {
     const std::int64_t count = std::min(group, place.keys - i);
@@ -201,7 +201,7 @@ HWY_INLINE void MixOverQueries(const TilePlace& place, const float* tile, Rows<c
                               .c_row = out.stride,
                               .rows = count,
                               .inner = size};
-    if (overwrite) {
+    if (start == Start::zero) {
       Multiply<Start::zero>(product, columns);
     } else {
       Multiply<Start::keep>(product, columns);
@@ -351,12 +351,14 @@ HWY_INLINE Rows<const float> Operand(const Head& head, Rows<const float> rows, s
 
 // Rows that the next tile reads, prefetched in small steps between the products of this one: a long
 // memory does not stay in a core's own caches.
+enum class RowPrefetch { off, on };
+
 template <int ranges>
 class RowsAhead {
  public:
-  // Dense rows from `begin` on, for each range; `wanted` says whether to prefetch them.
-  RowsAhead(const std::array<const float*, ranges>& begin, bool wanted)
-      : at_(begin), step_(wanted ? kLine : 0) {}
+  // Dense rows from `begin` on, for each range.
+  RowsAhead(const std::array<const float*, ranges>& begin, RowPrefetch prefetch)
+      : at_(begin), step_(prefetch == RowPrefetch::on ? kLine : 0) {}
 
   // For each vector of a tile, in four chains: its share of the lines, for heads of 64.
   template <class Chain>

@@ -340,9 +340,9 @@ struct Division {
 };
 
 // Threads take parts of some rows in turns.
-void multiply_rows_in_turns(const Division& division, bool in_place) {
+void multiply_rows_in_turns(const Division& division, PanelPlace panels) {
   const Grid& grid = division.grid;
-  const RowParts parts(division.product, division.kernels, grid, in_place);
+  const RowParts parts(division.product, division.kernels, grid, panels);
   // The last parts are cut into columns too, so that no thread waits long for another's. Kernels
   // that always pack A would do so for each of the cuts.
   constexpr std::int64_t cuts = 4;
@@ -406,7 +406,7 @@ void multiply_columns(const Product& product, const ProductKernels& kernels, std
   if (in_place && rows_in_place && kernels.columns_in_turns && threads > 1) {
     multiply_columns_in_turns(division);
   } else {
-    multiply_rows_in_turns(division, in_place);
+    multiply_rows_in_turns(division, in_place ? PanelPlace::in_place : PanelPlace::packed);
   }
 }
 

@@ -25,16 +25,20 @@ struct PanelTimes {
 Grid best_grid(std::int64_t threads, std::int64_t row_tiles, std::int64_t column_tiles,
                const PanelTimes& times);
 
+// Whether panels of B are read where they are, or are packed first.
+enum class PanelPlace { packed, in_place };
+
 // How the rows of C are cut: for the threads, and once more for each thread.
 class RowParts {
  public:
   // With panels of B in place, each thread's rows are divided, so that a thread that finishes early
   // takes some of another's: cores are not equally fast, and are shared.
-  RowParts(const Product& product, const ProductKernels& kernels, const Grid& grid, bool in_place)
+  RowParts(const Product& product, const ProductKernels& kernels, const Grid& grid,
+           PanelPlace panels)
       : rows_(product.rows), tile_(kernels.rows), threads_(grid.rows) {
     // Where tiles of fewer rows take less time, threads have equal rows.
     unit_ = kernels.row_unit == 1 ? 1 : tile_;
-    if (!in_place || grid.rows * grid.columns == 1) return;
+    if (panels == PanelPlace::packed || grid.rows * grid.columns == 1) return;
     constexpr std::int64_t most = 8;
     parts_ = std::clamp<std::int64_t>(rows_ / tile_ / threads_ / kernels.tiles_of_part, 1, most);
   }

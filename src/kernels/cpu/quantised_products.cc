@@ -102,7 +102,8 @@ bool multiplies_long_rows_in_integers(WeightFormat format) {
          (has_avx_vnni() || HWY_DYNAMIC_DISPATCH(HasFastBytes)(format));
 }
 
-void allow_integers_for_long_rows(bool allowed) { permission() = allowed; }
+void allow_integers_for_long_rows() { permission() = true; }
+void refuse_integers_for_long_rows() { permission() = false; }
 
 bool integers_are_allowed() { return permission(); }
 

@@ -138,8 +138,8 @@ void EnglishTeller::tell_existence() {
   write_words(form_of_be(english_person(clause.subject), clause.tense), clause.verb_concept,
               WordKind::content);
   finish_noun_phrase(clause.subject, place);
-  clause.place =
-      tell_place(grammar_.relations, clause.subject.noun->classes & located, ~Classes{0}, false);
+  clause.place = tell_place(grammar_.relations, clause.subject.noun->classes & located,
+                            {.classes = ~Classes{0}});
   sentence_.main = std::move(clause);
 }
 

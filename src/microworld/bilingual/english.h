@@ -135,7 +135,7 @@ class EnglishTeller {
   void tell_noun(NounPhrase& phrase, const NounPlace& place);
   void write_head(NounPhrase& phrase, const NounPlace& place);
   PrepositionalPhrase tell_place(std::span<const Relation> relations, Classes located,
-                                 Classes allowed, bool negated);
+                                 const NounPlace& object);
   std::vector<const Noun*> fitting_nouns(const NounPlace& place, Number number,
                                          Countability countability) const;
   void remember(const NounPhrase& phrase);

@@ -225,7 +225,8 @@ Clause EnglishTeller::tell_relative(const NounPhrase& head, Concept& pronoun) {
 void EnglishTeller::tell_after_copula(Clause& clause) {
   const Classes subject = classes_of(clause.subject);
   if (clause.predicate == Predicate::place) {
-    clause.place = tell_place(grammar_.relations, subject, anything, clause.negated);
+    clause.place =
+        tell_place(grammar_.relations, subject, {.classes = anything, .negated = clause.negated});
     return;
   }
   if (clause.predicate == Predicate::profession) {
@@ -318,14 +319,15 @@ void EnglishTeller::tell_complements(Clause& clause, const ClausePlace& place) {
     }
     case Frame::motion:
       if (place.asked != Asked::direction) {
-        clause.place =
-            tell_place(grammar_.directions, verb.subject & subject, anything, clause.negated);
+        clause.place = tell_place(grammar_.directions, verb.subject & subject,
+                                  {.classes = anything, .negated = clause.negated});
       }
       break;
     case Frame::position:
       if (place.asked != Asked::place && clause.gap != Gap::place) {
-        clause.place = tell_place(grammar_.relations, verb.subject & subject,
-                                  verb.object != 0 ? verb.object : anything, clause.negated);
+        clause.place = tell_place(
+            grammar_.relations, verb.subject & subject,
+            {.classes = verb.object != 0 ? verb.object : anything, .negated = clause.negated});
       }
       break;
     case Frame::placement: {
@@ -333,7 +335,7 @@ void EnglishTeller::tell_complements(Clause& clause, const ClausePlace& place) {
       placed.relative = false;
       tell_object(placed);
       clause.place = tell_place(grammar_.directions, verb.object & classes_of(*clause.object),
-                                anything, clause.negated);
+                                {.classes = anything, .negated = clause.negated});
       break;
     }
     default: break;
@@ -356,7 +358,8 @@ void EnglishTeller::tell_adjuncts(Clause& clause, const ClausePlace& place) {
   if (local && !clause.place && !verb.stative && located != 0 && !verb.gerund.empty() &&
       !clause.instrument && place.asked != Asked::place && !grammar_.relations.empty() &&
       writer_.chance(likely.place)) {
-    clause.place = tell_place(grammar_.relations, located, anything, clause.negated);
+    clause.place =
+        tell_place(grammar_.relations, located, {.classes = anything, .negated = clause.negated});
   }
   if (clause.time || verb.stative || place.asked == Asked::time) return;
   std::vector<Phrase> phrases;

@@ -359,11 +359,11 @@ void EnglishTeller::write_head(NounPhrase& phrase, const NounPlace& place) {
 }
 
 PrepositionalPhrase EnglishTeller::tell_place(std::span<const Relation> relations, Classes located,
-                                              Classes allowed, bool negated) {
+                                              const NounPlace& object) {
   std::vector<const Relation*> fitting;
   std::vector<std::string> texts;
   for (const Relation& relation : relations) {
-    const Classes nouns = relation.classes & allowed;
+    const Classes nouns = relation.classes & object.classes;
     if ((relation.located & located) == 0 ||
         fitting_nouns({.classes = nouns}, one, Countability::countable).empty())
       continue;
@@ -375,11 +375,11 @@ PrepositionalPhrase EnglishTeller::tell_place(std::span<const Relation> relation
   phrase.relation = fitting[writer_.choose_text(texts)];
   phrase.concept_of_preposition = next_concept();
   write_words(phrase.relation->english, phrase.concept_of_preposition, WordKind::content);
-  phrase.object = tell_noun_phrase({.classes = phrase.relation->classes & allowed,
+  phrase.object = tell_noun_phrase({.classes = phrase.relation->classes & object.classes,
                                     .object = true,
                                     .plain = true,
                                     .singular = true,
-                                    .negated = negated});
+                                    .negated = object.negated});
   return phrase;
 }
 

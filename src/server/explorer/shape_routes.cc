@@ -87,7 +87,9 @@ StackSpecification shape_of(State& state, const Request& request, std::string& n
   config.context = bounded(request, "context", config.context, 1, max_rows);
   config.tied_unembedding = truth(request, "tied", config.tied_unembedding);
   describe_block(request, config.block);
-  if (request.parameter("bias")) set_biases(config, truth(request, "bias", true));
+  if (request.parameter("bias")) {
+    set_biases(config, truth(request, "bias", true) ? Biases::all : Biases::none);
+  }
   // A window for each layer would have to follow their number.
   if (std::ssize(attention.mask.windows) != config.layers) attention.mask = {};
   config.end_of_text = -1;

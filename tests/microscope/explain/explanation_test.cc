@@ -35,7 +35,7 @@ Transformer unruly_transformer(StackSpecification config = testing::small_config
 
 StackSpecification without_biases() {
   StackSpecification config = testing::small_config();
-  set_biases(config, false);
+  set_biases(config, Biases::none);
   config.tied_unembedding = false;
   config.block.attention.head_size = 6;
   return config;
