@@ -10,6 +10,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/views/report_json.h"
+#include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
 
 namespace heed::cli {
@@ -44,17 +45,18 @@ std::string short_habit(const HeadHabitStrength& habit) {
   return fmt::format("{} {:.0f}%", letter, 100 * habit.strength);
 }
 
-// patterns (H, queries, keys)
-void print_layer(const AttendedSite& site, std::int64_t layer, View<const float> patterns,
+void print_layer(const AttendedTexts& texts, AttentionSite at, std::int64_t layer,
                  const Layout& layout, const Screen& screen) {
-  const auto heads = static_cast<int>(patterns.extent(0));
-  const PictureSize size{static_cast<int>(patterns.extent(1)),
-                         static_cast<int>(patterns.extent(2))};
+  const AttendedSite site = texts.site(at);
+  const auto heads = static_cast<int>(site.attention.query_heads);
+  const PictureSize size{static_cast<int>(texts.pass.queries(at)),
+                         static_cast<int>(texts.pass.keys(at))};
   for (int first = 0; first < heads; first += layout.per_line) {
     std::vector<Picture> pictures;
     std::string names(label_columns, ' '), captions = names;
     for (int head = first; head < std::min(heads, first + layout.per_line); ++head) {
-      const View<const float> pattern = patterns[head];
+      const Tensor<float> plane = texts.pattern(at, layer, head);
+      const View<const float> pattern = plane.view();
       pictures.push_back(half_block_picture(
           size, layout.picture,
           [&](int row, int column) {
@@ -170,48 +172,36 @@ void print_table_of_heads(const std::vector<ListedHead>& heads, const Screen& sc
 
 }  // namespace
 
-void print_head_overview(const AttendedText& text, const Screen& screen) {
-  const StackSpecification& config = text.model.transformer.specification();
-  const AttendedSite site = text.site();
-  const Layout layout = layout_for(site, screen.width());
-  print("\n" + screen.ink.title("Attention patterns") +
-        screen.ink.quiet(fmt::format("  {}, {} of {}\n", counted(text.size(), "token"),
-                                     counted(config.layers, "block"),
-                                     counted(config.heads(), "head"))));
-  print_lines(pictures_legend, screen);
-  print("\n");
-  visit_patterns(text.model.transformer, text.tokens,
-                 [&](std::int64_t layer, View<const float> patterns) {
-                   print_layer(site, layer, patterns, layout, screen);
-                 });
-  for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
-  print("\n");
-  print_lines(habits_legend(site.scope, layout), screen);
-}
-
-void print_pair_overview(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
+void print_head_overview(const AttendedTexts& texts, const std::vector<AttentionSite>& sites,
                          const Screen& screen) {
-  print_pair_texts(pair, screen);
-  for (const AttentionSite kind : kinds) {
-    const AttendedSite site = pair.site(kind);
+  const Ink& ink = screen.ink;
+  print_texts(texts, screen);
+  for (const AttentionSite at : sites) {
+    const AttendedSite site = texts.site(at);
     const Layout layout = layout_for(site, screen.width());
-    const std::int64_t layers = pair.pass.architecture().of(kind.stack).layers;
+    const std::int64_t layers = texts.pass.architecture().of(at.stack).layers;
     const std::int64_t heads = site.attention.query_heads;
-    print("\n  " + screen.ink.title(site_title(kind)) +
-          screen.ink.quiet(fmt::format("  {}; {} of {}\n", explained_site(kind),
-                                       counted(layers, "block"), counted(heads, "head"))));
+    const std::string counts =
+        fmt::format("{} of {}\n", counted(layers, "block"), counted(heads, "head"));
+    if (texts.is_pair()) {
+      print("\n  " + ink.title(site_title(at)) +
+            ink.quiet(fmt::format("  {}; {}", explained_site(at), counts)));
+    } else {
+      print("\n" + ink.title("Attention patterns") +
+            ink.quiet(fmt::format("  {}, {}", counted(texts.size(), "token"), counts)));
+      print_lines(pictures_legend, screen);
+    }
     print("\n");
-    Tensor<float> patterns(Shape{heads, pair.pass.queries(kind), pair.pass.keys(kind)});
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-      for (std::int64_t head = 0; head < heads; ++head) {
-        const Tensor<float> pattern = pair.attention.pattern(kind, layer, head);
-        std::ranges::copy(pattern.span(), patterns.view()[head].data());
-      }
-      print_layer(site, layer, patterns, layout, screen);
+      print_layer(texts, at, layer, layout, screen);
     }
   }
-  for (const std::string& line : scale_legend(screen.ink)) print("  " + line + "\n");
+  for (const std::string& line : scale_legend(ink)) print("  " + line + "\n");
   print("\n");
+  if (!texts.is_pair()) {
+    const AttendedSite site = texts.site(only_site);
+    return print_lines(habits_legend(site.scope, layout_for(site, screen.width())), screen);
+  }
   print_lines(std::string(pictures_legend) +
                   " first, last, self, prev, next: mean weight on that token. duplicate, "
                   "induction: on other copies of the token, on the tokens after them. even: how "
@@ -221,39 +211,29 @@ void print_pair_overview(AttendedPair& pair, const std::vector<AttentionSite>& k
   print_lines("--kind cross --layer L --head H shows one head, --word WORD one word.", screen);
 }
 
-void print_selective_heads(const AttendedText& text, const std::vector<RankedHead>& heads,
-                           std::size_t count, const Screen& screen) {
-  const AttendedSite site = text.site();
-  std::vector<ListedHead> listed;
-  for (const RankedHead& head : std::span(heads).first(std::min(count, heads.size()))) {
-    const Pick pick = clearest_pick(text.pattern(head.layer, head.head), only_site, site.scope);
-    listed.push_back({head, pick, text.label(pick.query, 12), fit(text.described(pick.key), 26)});
-  }
-  print_table_of_heads(listed, screen);
-}
-
-std::vector<RankedHead> ranked_heads(const AttendedPair& pair,
-                                     const std::vector<AttentionSite>& kinds) {
-  std::vector<RankedHead> heads = scan_heads(pair.pass, kinds).all();
+std::vector<RankedHead> ranked_heads(const AttendedTexts& texts,
+                                     const std::vector<AttentionSite>& sites) {
+  std::vector<RankedHead> heads = scan_heads(texts.pass, sites).all();
   rank_heads(heads);
   return heads;
 }
 
-void print_pair_heads(AttendedPair& pair, const std::vector<AttentionSite>& kinds,
-                      std::size_t count, const Screen& screen) {
-  print_pair_texts(pair, screen);
-  print("\n" + screen.ink.title("Most selective heads") +
-        screen.ink.quiet("  peak: mean largest weight of a row\n\n"));
-  const std::vector<RankedHead> heads = ranked_heads(pair, kinds);
+void print_selective_heads(const AttendedTexts& texts, const std::vector<RankedHead>& heads,
+                           std::size_t count, const Screen& screen) {
   std::vector<ListedHead> listed;
   for (const RankedHead& head : std::span(heads).first(std::min(count, heads.size()))) {
-    const Pick pick = clearest_pick(pair.attention.pattern(head.site, head.layer, head.head),
-                                    head.site, head.statistics.scope);
-    const auto name = [](const std::vector<std::string>& names, std::int64_t position) {
-      return fit(visible(names[static_cast<std::size_t>(position)]), 14);
+    const Pick pick = clearest_pick(texts.pattern(head.site, head.layer, head.head), head.site,
+                                    head.statistics.scope);
+    if (!texts.is_pair()) {
+      listed.push_back(
+          {head, pick, texts.label(pick.query, 12), fit(texts.described(pick.key), 26)});
+      continue;
+    }
+    const auto name = [&](PairSide side, std::int64_t position) {
+      return fit(visible(named_bytes(texts.bytes(side)[static_cast<std::size_t>(position)])), 14);
     };
-    listed.push_back({head, pick, name(pair.query_names(head.site, MapUnit::tokens), pick.query),
-                      name(pair.key_names(head.site, MapUnit::tokens), pick.key)});
+    listed.push_back({head, pick, name(texts.query_side(head.site), pick.query),
+                      name(texts.key_side(head.site), pick.key)});
   }
   print_table_of_heads(listed, screen);
 }

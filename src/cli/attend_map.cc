@@ -28,36 +28,28 @@ void print_map_heading(const std::string& title, const HeadHabitStrength& habit,
 
 }  // namespace
 
-void print_head_map(const AttendedText& text, const HeadChoice& choice, MapUnit unit,
+void print_head_map(const AttendedTexts& texts, const HeadChoice& choice, MapUnit unit,
                     const Screen& screen) {
-  const View<const float> pattern = text.pattern(choice.layer, choice.head);
-  const AttendedSite site = text.site();
-  print_map_heading(fmt::format("Layer {}, head {}", choice.layer, choice.head),
-                    site.habit(pattern, choice.layer), site.scope, unit, screen);
-  if (unit == MapUnit::tokens) {
-    return print_weights_map({text.bytes, text.bytes, pattern, text.is_causal()}, screen);
-  }
-  const std::vector<TextWord> units = text_units(text.model, text.tokens);
-  const Tensor<float> of_words = by_unit(units, pattern);
-  std::vector<std::string> names;
-  for (const TextWord& word : units) names.push_back(word.text);
-  print_weights_map({names, names, of_words.view(), text.is_causal()}, screen);
-}
-
-void print_pair_map(AttendedPair& pair, const PairHeadChoice& choice, MapUnit unit,
-                    const Screen& screen) {
-  Tensor<float> weights = pair.attention.pattern(choice.kind, choice.layer, choice.head);
-  const AttendedSite site = pair.site(choice.kind);
-  print_pair_texts(pair, screen);
-  print_map_heading(
-      fmt::format("{}, block {}, head {}", site_title(choice.kind), choice.layer, choice.head),
-      site.habit(weights, choice.layer), site.scope, unit, screen);
-  if (unit == MapUnit::words) {
-    weights = by_words(weights, pair.query_words(choice.kind), pair.key_words(choice.kind),
-                       WordRow::read);
-  }
-  print_weights_map({.queries = pair.query_names(choice.kind, unit),
-                     .keys = pair.key_names(choice.kind, unit),
+  Tensor<float> weights = texts.pattern(choice.site, choice.layer, choice.head);
+  const AttendedSite site = texts.site(choice.site);
+  print_texts(texts, screen);
+  const std::string title =
+      texts.is_pair()
+          ? fmt::format("{}, block {}, head {}", site_title(choice.site), choice.layer, choice.head)
+          : fmt::format("Layer {}, head {}", choice.layer, choice.head);
+  print_map_heading(title, site.habit(weights, choice.layer), site.scope, unit, screen);
+  if (unit == MapUnit::words) weights = texts.by_words(choice.site, weights);
+  const auto names = [&](PairSide side) {
+    std::vector<std::string> names;
+    if (unit == MapUnit::tokens) {
+      for (const std::string& token : texts.bytes(side)) names.push_back(named_bytes(token));
+    } else {
+      for (const TextWord& word : texts.words(side)) names.push_back(word.text);
+    }
+    return names;
+  };
+  print_weights_map({.queries = names(texts.query_side(choice.site)),
+                     .keys = names(texts.key_side(choice.site)),
                      .weights = weights.view(),
                      .is_causal = site.scope == AttentionScope::past},
                     screen);

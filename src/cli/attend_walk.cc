@@ -57,7 +57,7 @@ std::vector<const KeyAnswer*> listed_answers(const WordWalk& walk) {
   return answers;
 }
 
-void print_answers(const AttendedText& text, const WordWalk& walk, const Screen& screen) {
+void print_answers(const AttendedTexts& text, const WordWalk& walk, const Screen& screen) {
   const Ink& ink = screen.ink;
   const int bar_width = std::clamp(screen.width() - 68, 8, 24);
   Table table({{"", Align::right},
@@ -105,7 +105,7 @@ void print_answers(const AttendedText& text, const WordWalk& walk, const Screen&
   print(table.text(ink));
 }
 
-std::string token_list(const AttendedText& text, const TextWord& word) {
+std::string token_list(const AttendedTexts& text, const TextWord& word) {
   std::string list;
   for (std::int64_t i = word.begin; i < word.end; ++i)
     list += (i > word.begin ? " " : "") + text.label(i, 16);
@@ -114,7 +114,7 @@ std::string token_list(const AttendedText& text, const TextWord& word) {
 
 }  // namespace
 
-void print_word_walk(const AttendedText& text, const TextWord& word, const WordWalk& walk,
+void print_word_walk(const AttendedTexts& text, const TextWord& word, const WordWalk& walk,
                      const HeadToShow& shown, const Screen& screen) {
   const Ink& ink = screen.ink;
   const std::string here = text.label(walk.position, 16);

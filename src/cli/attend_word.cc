@@ -58,7 +58,7 @@ void print_section(std::string_view title, std::string_view note, const Screen& 
 }
 
 // What each head of every layer of a kind attends to most at the word.
-void print_every_head(AttendedPair& pair, AttentionSite kind, const PairWordChoice& choice,
+void print_every_head(const AttendedTexts& pair, AttentionSite kind, const PairWordChoice& choice,
                       WordRow row, const Screen& screen) {
   const Architecture& architecture = pair.pass.architecture();
   const std::int64_t heads = attention_of(architecture, kind).query_heads;
@@ -71,9 +71,10 @@ void print_every_head(AttendedPair& pair, AttentionSite kind, const PairWordChoi
       of_head.head = head;
       const std::vector<float> weights = word_weights(pair, kind, of_head, row);
       const auto best = std::ranges::max_element(weights);
-      const std::string name =
-          fit(visible(pair.key_words(kind)[static_cast<std::size_t>(best - weights.begin())].text),
-              width - 12);
+      const std::string name = fit(
+          visible(pair.words(pair.key_side(kind))[static_cast<std::size_t>(best - weights.begin())]
+                      .text),
+          width - 12);
       line += pad_right(screen.ink.quiet(fmt::format("H{} ", head)) + name + " " +
                             screen.ink.quiet(percent(*best)),
                         width);
@@ -86,7 +87,7 @@ void print_every_head(AttendedPair& pair, AttentionSite kind, const PairWordChoi
   }
 }
 
-void print_word_prediction(AttendedPair& pair, const TextWord& word, const Screen& screen) {
+void print_word_prediction(const AttendedTexts& pair, const TextWord& word, const Screen& screen) {
   if (word.begin == 0) return;
   const std::vector<double> next = pair.pass.next_probabilities(word.begin - 1);
   const std::int32_t token = pair.pass.texts().target[static_cast<std::size_t>(word.begin)];
@@ -108,11 +109,12 @@ void print_word_prediction(AttendedPair& pair, const TextWord& word, const Scree
 
 }  // namespace
 
-void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Screen& screen) {
+void print_pair_word(const AttendedTexts& pair, const PairWordChoice& choice,
+                     const Screen& screen) {
   const Architecture& architecture = pair.pass.architecture();
   const bool is_source = choice.side == PairSide::source;
-  const TextWord& word = (is_source ? pair.source_words : pair.target_words)[choice.word];
-  print_pair_texts(pair, screen);
+  const TextWord& word = pair.words(choice.side)[choice.word];
+  print_texts(pair, screen);
   print("\n" +
         screen.ink.title(
             fmt::format("“{}” in the {}", visible(word.text), is_source ? "source" : "target")) +
@@ -146,10 +148,11 @@ void print_pair_word(AttendedPair& pair, const PairWordChoice& choice, const Scr
   }
 }
 
-void print_pair_changes(AttendedPair& pair, const std::string& summary, const Screen& screen) {
+void print_pair_changes(const AttendedTexts& pair, const std::string& summary,
+                        const Screen& screen) {
   const RecordedPass unedited(pair.model.transformer, pair.pass.texts(), nullptr,
                               {.keep = Keep::one_block});
-  print_pair_texts(pair, screen);
+  print_texts(pair, screen);
   print("\n" + screen.ink.title("What changes") + screen.ink.quiet("  " + summary) + "\n\n");
   Table table({{"", Align::right},
                {"next token", Align::left},

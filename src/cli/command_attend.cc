@@ -24,6 +24,7 @@
 #include "engine/views/shown_edge_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
+#include "microscope/intervene/pair_effects.h"
 
 namespace heed::cli {
 namespace {
@@ -90,7 +91,7 @@ void check_choice(const AttendOptions& options, const Architecture& architecture
 }
 
 // The chosen head, or the one that is shown for this word; its example or edge says why.
-HeadToShow head_for_word(const AttendOptions& options, const AttendedText& text,
+HeadToShow head_for_word(const AttendOptions& options, const AttendedTexts& text,
                          const TextWord& word) {
   if (options.layer)
     return {.head = {*options.layer, *options.head}, .example = {}, .caption = {}, .edge = {}};
@@ -100,73 +101,32 @@ HeadToShow head_for_word(const AttendOptions& options, const AttendedText& text,
         "--layer and --head",
         text.model.name));
   }
-  return head_to_show(text.model, text.tokens,
+  return head_to_show(text.model, text.tokens(),
                       {.word = {word.begin, word.end}, .keys = shown_keys(text)}, interrupt_flag());
 }
 
-WordWalk walk(const AttendedText& text, const TextWord& word, const HeadName& choice) {
-  const Transformer& transformer = text.model.transformer;
-  const Capture capture =
-      trace(transformer, text.tokens, word_walk_points(transformer.specification(), choice.layer));
-  return walk_word(transformer, capture, choice.layer, choice.head, word.last());
-}
+// One word of one text: the chosen head, and its numbers.
+struct WalkedWord {
+  TextWord word;
+  HeadToShow shown;
+  WordWalk walk;
+};
 
-// The layers whose patterns are compared or printed; a chosen word's walk and the overview trace
-// their own.
-std::vector<std::int64_t> layers_to_keep(const AttendOptions& options,
-                                         const StackSpecification& config) {
-  if (!options.word.empty()) return {};
-  if (options.layer) return {*options.layer};
-  const bool overview = options.top == 0 && !options.json;
-  return overview ? std::vector<std::int64_t>{} : all_layers(config);
-}
-
-std::vector<RankedHead> ranked(const AttendedText& text) {
-  return rank_heads(text.patterns, text.model.transformer.specification().block.attention,
-                    text.tokens);
-}
-
-void print_attention_json(const AttendOptions& options, const AttendedText& text) {
-  OrderedJson document{{"model", text.model.name},
-                       {"tokens", tokens_json(text.model, text.tokens)}};
-  add_reading(document, text.model, text.tokens);
-  if (options.interventions.any()) document["changed"] = options.interventions.summary();
-  if (!options.word.empty()) {
-    const std::vector<TextWord> words = text_words(text.model, text.tokens);
-    const TextWord& word = find_word(words, options.word, options.occurrence);
-    const HeadToShow choice = head_for_word(options, text, word);
-    document["walk"] = word_walk_json(text.bytes, &word, walk(text, word, choice.head));
-    document["example"] =
-        choice.example.empty() ? OrderedJson(nullptr) : OrderedJson(choice.example);
-    document["edge"] =
-        choice.edge ? shown_edge_json(text.model, text.tokens, *choice.edge) : OrderedJson(nullptr);
-    return print_json(document);
-  }
-  if (options.layer) {
-    document["layer"] = *options.layer;
-    document["head"] = *options.head;
-    const View<const float> pattern = text.pattern(*options.layer, *options.head);
-    if (options.words) {
-      const std::vector<TextWord> units = text_units(text.model, text.tokens);
-      document["words"] = units_json(units);
-      document["pattern"] = pattern_json(by_unit(units, pattern).view());
-    } else {
-      document["pattern"] = pattern_json(pattern);
-    }
-    return print_json(document);
-  }
-  document["heads"] = heads_json(ranked(text), options.top, [&](const RankedHead& head) {
-    return pattern_json(text.pattern(head.layer, head.head));
-  });
-  print_json(document);
+WalkedWord walked_word(const AttendOptions& options, const AttendedTexts& text) {
+  const std::vector<TextWord> words = text_words(text.model, text.tokens());
+  const TextWord& word = find_word(words, options.word, options.occurrence);
+  HeadToShow shown = head_for_word(options, text, word);
+  WordWalk walk =
+      walk_word(text.pass, text.attention, shown.head.layer, shown.head.head, word.last());
+  return {word, std::move(shown), std::move(walk)};
 }
 
 // The word in the target, or in the source for --kind encoder.
-PairWordChoice word_choice(const AttendOptions& options, const AttendedPair& pair) {
+PairWordChoice word_choice(const AttendOptions& options, const AttendedTexts& pair) {
   PairWordChoice choice{.layer = options.layer, .head = options.head};
   if (options.kind == "encoder") choice.side = PairSide::source;
   const bool is_source = choice.side == PairSide::source;
-  const std::vector<TextWord>& words = is_source ? pair.source_words : pair.target_words;
+  const std::vector<TextWord>& words = pair.words(choice.side);
   try {
     const TextWord& found = find_word(words, options.word, options.occurrence);
     choice.word = static_cast<std::size_t>(&found - words.data());
@@ -183,7 +143,7 @@ OrderedJson weights_json(const std::vector<float>& weights) {
   return list;
 }
 
-OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
+OrderedJson pair_word_json(const AttendedTexts& pair, const PairWordChoice& choice) {
   OrderedJson document{{"side", choice.side == PairSide::source ? "source" : "target"},
                        {"word", choice.word}};
   document["layer"] = choice.layer ? OrderedJson(*choice.layer) : OrderedJson(nullptr);
@@ -199,106 +159,120 @@ OrderedJson word_json(AttendedPair& pair, const PairWordChoice& choice) {
   return document;
 }
 
-void print_pair_json(const AttendOptions& options, AttendedPair& pair) {
-  const Texts& tokens = pair.pass.texts();
-  OrderedJson target = text_json(pair.model, tokens.target, PairSide::target);
-  target["is_translation"] = pair.is_translation;
-  OrderedJson document{{"model", pair.model.name},
-                       {"source", text_json(pair.model, tokens.source, PairSide::source)},
-                       {"target", std::move(target)},
-                       {"read", read_json(pair.model.reading)}};
+OrderedJson texts_json(const AttendedTexts& texts) {
+  const LoadedModel& model = texts.model;
+  OrderedJson document{{"model", model.name}};
+  if (!texts.is_pair()) {
+    document["tokens"] = tokens_json(model, texts.tokens());
+    add_reading(document, model, texts.tokens());
+    return document;
+  }
+  document["source"] = text_json(model, texts.pass.texts().source, PairSide::source);
+  document["target"] = text_json(model, texts.pass.texts().target, PairSide::target);
+  document["target"]["is_translation"] = texts.is_translation;
+  document["read"] = read_json(model.reading);
+  return document;
+}
+
+void add_walk(OrderedJson& document, const AttendOptions& options, const AttendedTexts& texts) {
+  if (texts.is_pair()) {
+    document["walk"] = pair_word_json(texts, word_choice(options, texts));
+    return;
+  }
+  const auto [word, shown, walk] = walked_word(options, texts);
+  document["walk"] = word_walk_json(texts.target_bytes, &word, walk);
+  document["example"] = shown.example.empty() ? OrderedJson(nullptr) : OrderedJson(shown.example);
+  document["edge"] =
+      shown.edge ? shown_edge_json(texts.model, texts.tokens(), *shown.edge) : OrderedJson(nullptr);
+}
+
+void add_head(OrderedJson& document, const AttendOptions& options, const AttendedTexts& texts) {
+  const AttentionSite site = site_of_head(options, texts.pass.architecture());
+  Tensor<float> pattern = texts.pattern(site, *options.layer, *options.head);
+  if (options.words) pattern = texts.by_words(site, pattern);
+  if (texts.is_pair()) document["site"] = site_name(site);
+  document["layer"] = *options.layer;
+  document["head"] = *options.head;
+  if (texts.is_pair()) document["unit"] = options.words ? "words" : "tokens";
+  if (options.words && !texts.is_pair()) document["words"] = units_json(texts.target_words);
+  document["pattern"] = pattern_json(pattern);
+}
+
+void print_attention_json(const AttendOptions& options, const AttendedTexts& texts) {
+  OrderedJson document = texts_json(texts);
   if (options.interventions.any()) document["changed"] = options.interventions.summary();
   if (!options.word.empty()) {
-    document["walk"] = word_json(pair, word_choice(options, pair));
+    add_walk(document, options, texts);
     return print_json(document);
   }
   if (options.head) {
-    const AttentionSite kind = site_of_head(options, pair.pass.architecture());
-    const Tensor<float> pattern = pair.attention.pattern(kind, *options.layer, *options.head);
-    document["site"] = site_name(kind);
-    document["layer"] = *options.layer;
-    document["head"] = *options.head;
-    document["unit"] = options.words ? "words" : "tokens";
-    document["pattern"] = options.words
-                              ? pattern_json(by_words(pattern, pair.query_words(kind),
-                                                      pair.key_words(kind), WordRow::read))
-                              : pattern_json(pattern);
+    add_head(document, options, texts);
     return print_json(document);
   }
-  const std::vector<AttentionSite> sites = chosen_sites(options, pair.pass.architecture());
+  const std::vector<AttentionSite> sites = chosen_sites(options, texts.pass.architecture());
+  const bool is_ranked = options.top > 0 || !texts.is_pair();
   document["heads"] =
-      heads_json(options.top > 0 ? ranked_heads(pair, sites) : scan_heads(pair.pass, sites).all(),
+      heads_json(is_ranked ? ranked_heads(texts, sites) : scan_heads(texts.pass, sites).all(),
                  options.top, [&](const RankedHead& head) {
-                   return pattern_json(pair.attention.pattern(head.site, head.layer, head.head));
+                   return pattern_json(texts.pattern(head.site, head.layer, head.head));
                  });
-  if (options.interventions.any()) {
-    const RecordedPass unedited(pair.model.transformer, tokens, nullptr, {.keep = Keep::one_block});
-    document["effect"] = effects_json(pair.model, prediction_effects(unedited, pair.pass));
+  if (texts.is_pair() && options.interventions.any()) {
+    const RecordedPass unedited(texts.model.transformer, texts.pass.texts(), nullptr,
+                                {.keep = Keep::one_block});
+    document["effect"] = effects_json(texts.model, prediction_effects(unedited, texts.pass));
   }
   print_json(document);
 }
 
-void attend_pair(const LoadedModel& model, const AttendOptions& options) {
-  check_choice(options, model.architecture());
-  ModelTexts texts = read_texts(options.text, options.pair, model);
-  const std::shared_ptr<Interventions> editor =
-      make_interventions(options.interventions, model, texts.tokens);
-  AttendedPair pair(model, std::move(texts), editor);
-  if (options.json) return print_pair_json(options, pair);
-  tell_of_unread(model, pair.pass.texts().source, PairSide::source);
-  tell_of_unread(model, pair.pass.texts().target);
+void print_attention(const AttendOptions& options, const AttendedTexts& texts) {
   const Screen screen;
-  if (!options.word.empty()) return print_pair_word(pair, word_choice(options, pair), screen);
-  if (options.head) {
-    return print_pair_map(
-        pair, {site_of_head(options, pair.pass.architecture()), *options.layer, *options.head},
-        options.words || splits_characters(pair.source_bytes) ||
-                splits_characters(pair.target_bytes)
-            ? MapUnit::words
-            : MapUnit::tokens,
-        screen);
+  const Architecture& architecture = texts.pass.architecture();
+  if (!options.word.empty() && texts.is_pair()) {
+    return print_pair_word(texts, word_choice(options, texts), screen);
   }
-  if (options.top > 0)
-    return print_pair_heads(pair, chosen_sites(options, pair.pass.architecture()), options.top,
-                            screen);
-  if (editor != nullptr) return print_pair_changes(pair, options.interventions.summary(), screen);
-  print_pair_overview(pair, chosen_sites(options, pair.pass.architecture()), screen);
+  if (!options.word.empty()) {
+    const auto [word, shown, walk] = walked_word(options, texts);
+    return print_word_walk(texts, word, walk, shown, screen);
+  }
+  if (options.head) {
+    const bool in_words = options.words || splits_characters(texts.source_bytes) ||
+                          splits_characters(texts.target_bytes);
+    return print_head_map(texts,
+                          {site_of_head(options, architecture), *options.layer, *options.head},
+                          in_words ? MapUnit::words : MapUnit::tokens, screen);
+  }
+  const std::vector<AttentionSite> sites = chosen_sites(options, architecture);
+  if (options.top > 0) {
+    const bool by_content = !texts.is_pair() && texts.is_causal();
+    print_texts(texts, screen);
+    print("\n" + screen.ink.title("Most selective heads") +
+          screen.ink.quiet(by_content ? "  weight: mean largest weight on a token further back\n\n"
+                                      : "  peak: mean largest weight of a row\n\n"));
+    return print_selective_heads(texts, ranked_heads(texts, sites), options.top, screen);
+  }
+  if (texts.is_pair() && options.interventions.any()) {
+    return print_pair_changes(texts, options.interventions.summary(), screen);
+  }
+  print_head_overview(texts, sites, screen);
 }
 
 void attend(const AttendOptions& options) {
   LoadedModel model = load_model(options.model, {}, StacksWanted::any);
-  if (model.is_translator()) return attend_pair(model, options);
-  if (!options.kind.empty()) fail_usage("--kind needs a translator: other models have one kind");
+  const bool is_pair = model.is_translator();
+  if (!is_pair && !options.kind.empty()) {
+    fail_usage("--kind needs a translator: other models have one kind");
+  }
   check_choice(options, model.architecture());
-  const Texts texts = read_texts(options.text, options.pair, model).tokens;
-  const std::vector<std::int32_t>& tokens = texts.target;
-  if (auto editor = make_interventions(options.interventions, model, texts)) {
-    model = model.with_editor(std::move(editor));
-  }
-  const AttendedText text(model, tokens,
-                          layers_to_keep(options, model.transformer.specification()));
-  if (options.json) return print_attention_json(options, text);
-  tell_of_unread(model, tokens);
-  const Screen screen;
-  if (!options.word.empty()) {
-    const std::vector<TextWord> words = text_words(text.model, text.tokens);
-    const TextWord& word = find_word(words, options.word, options.occurrence);
-    const HeadToShow choice = head_for_word(options, text, word);
-    return print_word_walk(text, word, walk(text, word, choice.head), choice, screen);
-  }
-  if (options.layer) {
-    return print_head_map(
-        text, {*options.layer, *options.head},
-        options.words || splits_characters(text.bytes) ? MapUnit::words : MapUnit::tokens, screen);
-  }
-  if (options.top > 0) {
-    print("\n" + screen.ink.title("Most selective heads") +
-          screen.ink.quiet(text.is_causal()
-                               ? "  weight: mean largest weight on a token further back\n\n"
-                               : "  peak: mean largest weight of a row\n\n"));
-    return print_selective_heads(text, ranked(text), options.top, screen);
-  }
-  print_head_overview(text, screen);
+  ModelTexts read = read_texts(options.text, options.pair, model);
+  std::shared_ptr<Interventions> editor =
+      make_interventions(options.interventions, model, read.tokens);
+  // The head that a word's view shows is looked for in the edited model.
+  if (editor != nullptr && !is_pair) model = model.with_editor(std::exchange(editor, nullptr));
+  const AttendedTexts texts(model, std::move(read), std::move(editor));
+  if (options.json) return print_attention_json(options, texts);
+  if (is_pair) tell_of_unread(model, texts.pass.texts().source, PairSide::source);
+  tell_of_unread(model, texts.pass.texts().target);
+  print_attention(options, texts);
 }
 
 }  // namespace

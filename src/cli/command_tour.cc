@@ -64,27 +64,28 @@ struct TokenTableRow {
   std::vector<std::int64_t> positions;  // those with the largest weights, the largest first
 };
 
-TokenTableRow last_word_row(const AttendedText& text) {
-  const std::vector<TextWord> words = words_of(text.bytes);
+TokenTableRow last_word_row(const AttendedTexts& text) {
+  const std::vector<TextWord> words = words_of(text.target_bytes);
   TokenTableRow row{
       .word = words.empty() ? TextWord{"", text.size() - 1, text.size()} : words.back(),
       .shown = {},
       .positions = {}};
-  row.shown = head_to_show(text.model, text.tokens,
+  row.shown = head_to_show(text.model, text.tokens(),
                            {.word = {row.word.begin, row.word.end}, .keys = shown_keys(text)},
                            interrupt_flag());
   const auto& [layer, head] = row.shown.head;
-  const View<const float> weights = text.pattern(layer, head)[row.word.last()];
+  const Tensor<float> pattern = text.pattern(only_site, layer, head);
+  const std::span<const float> weights = pattern.view()[row.word.last()].span();
   for (std::int64_t s = 0; s <= row.word.last(); ++s) row.positions.push_back(s);
   std::ranges::stable_sort(row.positions, std::greater{},
-                           [&](std::int64_t s) { return weights(s); });
+                           [&](std::int64_t s) { return weights[static_cast<std::size_t>(s)]; });
   row.positions.resize(std::min(row.positions.size(), row_tokens));
   return row;
 }
 
 class Tour {
  public:
-  Tour(const AttendedText& text, const Screen& screen) : text_(text), screen_(screen) {}
+  Tour(const AttendedTexts& text, const Screen& screen) : text_(text), screen_(screen) {}
 
   void introduce() const {
     const StackSpecification& config = text_.model.transformer.specification();
@@ -132,10 +133,10 @@ class Tour {
     heading(fmt::format("Attention of “{}”", fit(row.word.text, 20)),
             fmt::format("block {}, head {}; heed attend --word shows every number",
                         row.shown.head.layer, row.shown.head.head));
-    const View<const float> weights =
-        text_.pattern(row.shown.head.layer, row.shown.head.head)[row.word.last()];
+    const Tensor<float> pattern =
+        text_.pattern(only_site, row.shown.head.layer, row.shown.head.head);
     for (const std::int64_t position : row.positions) {
-      const double weight = weights(position);
+      const double weight = pattern.view()(row.word.last(), position);
       print("  " + pad_right(fit(text_.described(position), 30), 30) + " " +
             pad_left(percent(weight), 6) + "  " +
             ink().paint(bar(weight, bar_room(42)), colour::orange) + "\n");
@@ -148,7 +149,7 @@ class Tour {
   void show_continuation(const GenerationResult& result) const {
     heading("A continuation", "heed generate continues any prompt");
     std::string told;
-    for (const std::string& bytes : text_.bytes) told += bytes;
+    for (const std::string& bytes : text_.target_bytes) told += bytes;
     std::vector<std::string> lines = wrap(printable_lines(told + result.text), screen_.width() - 4);
     if (lines.size() > lines_of_text) {
       lines.resize(lines_of_text);
@@ -166,11 +167,11 @@ class Tour {
     print("\n" + ink().bold(title) + "  " + ink().quiet(note) + "\n");
   }
 
-  const AttendedText& text_;
+  const AttendedTexts& text_;
   const Screen& screen_;
 };
 
-OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& candidates,
+OrderedJson tour_json(const AttendedTexts& text, const std::vector<Candidate>& candidates,
                       const std::vector<RankedHead>& heads, const TokenTableRow& row,
                       const GenerationResult& result) {
   OrderedJson next = OrderedJson::array();
@@ -184,14 +185,14 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
     selective.push_back(head_statistics_json(head));
   }
   OrderedJson weights = OrderedJson::array();
-  const View<const float> pattern = text.pattern(row.shown.head.layer, row.shown.head.head);
+  const Tensor<float> pattern = text.pattern(only_site, row.shown.head.layer, row.shown.head.head);
   for (std::int64_t s = 0; s <= row.word.last(); ++s) {
-    weights.push_back(json_number(pattern(row.word.last(), s)));
+    weights.push_back(json_number(pattern.view()(row.word.last(), s)));
   }
   return {{"model", text.model.name},
-          {"tokens", tokens_json(text.model, text.tokens)},
+          {"tokens", tokens_json(text.model, text.tokens())},
           {"read", read_json(text.model.reading)},
-          {"unread", unread_json(unread_in(text.model, text.tokens))},
+          {"unread", unread_json(unread_in(text.model, text.tokens()))},
           {"next", std::move(next)},
           {"heads", std::move(selective)},
           {"word",
@@ -199,7 +200,7 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
             {"position", row.word.last()},
             {"layer", row.shown.head.layer},
             {"head", row.shown.head.head},
-            {"edge", row.shown.edge ? shown_edge_json(text.model, text.tokens, *row.shown.edge)
+            {"edge", row.shown.edge ? shown_edge_json(text.model, text.tokens(), *row.shown.edge)
                                     : OrderedJson(nullptr)},
             {"weights", std::move(weights)}}},
           {"continuation", result.text}};
@@ -208,16 +209,15 @@ OrderedJson tour_json(const AttendedText& text, const std::vector<Candidate>& ca
 void tour(TourOptions options) {
   const LoadedModel model = load_model(options.model);
   if (!options.text.any()) options.text.text = default_sentence;
-  const AttendedText text(model, read_tokens(options.text, model),
-                          all_layers(model.transformer.specification()));
-  const auto candidates = likeliest_next(model, text.tokens);
-  const auto heads = rank_heads(
-      text.patterns, text.model.transformer.specification().block.attention, text.tokens);
+  const AttendedTexts text(model,
+                           {.tokens = {.source = {}, .target = read_tokens(options.text, model)}});
+  const auto candidates = likeliest_next(model, text.tokens());
+  const std::vector<RankedHead> heads = ranked_heads(text, {only_site});
   const TokenTableRow row = last_word_row(text);
-  const GenerationResult result = continue_text(options, model, text.tokens);
+  const GenerationResult result = continue_text(options, model, text.tokens());
   if (options.json) return print_json(tour_json(text, candidates, heads, row, result));
 
-  tell_of_unread(model, text.tokens);
+  tell_of_unread(model, text.tokens());
   const Screen screen;
   const Tour shown(text, screen);
   shown.introduce();

@@ -12,7 +12,7 @@
 namespace heed::cli {
 namespace {
 
-std::string told_of(const AttendedText& text, const ShownEdge& edge) {
+std::string told_of(const AttendedTexts& text, const ShownEdge& edge) {
   const auto name = [&](const TokenChange& change) {
     return fit(visible(text.model.token_bytes(change.token)), 16);
   };
@@ -46,12 +46,12 @@ std::string in_words(const std::string& sentences) {
 
 }  // namespace
 
-std::vector<TokenRun> shown_keys(const AttendedText& text) {
-  if (!splits_characters(text.bytes)) return single_tokens(text.size());
-  return token_runs(text_units(text.model, text.tokens));
+std::vector<TokenRun> shown_keys(const AttendedTexts& text) {
+  if (!splits_characters(text.target_bytes)) return single_tokens(text.size());
+  return token_runs(text.target_words);
 }
 
-std::string why_shown(const AttendedText& text, const HeadToShow& shown) {
+std::string why_shown(const AttendedTexts& text, const HeadToShow& shown) {
   if (!shown.example.empty()) {
     return fmt::format("The example “{}” is about this head. {}", shown.example,
                        in_words(shown.caption));

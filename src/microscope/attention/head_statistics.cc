@@ -177,23 +177,4 @@ void rank_heads(std::vector<RankedHead>& heads) {
                            [&](const RankedHead& head) { return head.statistics.*by; });
 }
 
-std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns,
-                                   const AttentionSpecification& attention,
-                                   std::span<const std::int32_t> tokens) {
-  const AttentionScope scope =
-      attention.mask.kind == MaskKind::full ? AttentionScope::both_ways : AttentionScope::past;
-  std::vector<RankedHead> heads;
-  for (std::size_t layer = 0; layer < patterns.size(); ++layer) {
-    for (std::int64_t head = 0; head < patterns[layer].extent(0); ++head) {
-      const auto number = static_cast<std::int64_t>(layer);
-      heads.push_back({.layer = number,
-                       .head = head,
-                       .statistics = head_statistics(patterns[layer][head],
-                                                     attention.window(number), tokens, scope)});
-    }
-  }
-  rank_heads(heads);
-  return heads;
-}
-
 }  // namespace heed

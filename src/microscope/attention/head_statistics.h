@@ -110,10 +110,4 @@ struct RankedHead {
 // The most selective first: by content_weight in a decoder alone, else by `largest`.
 void rank_heads(std::vector<RankedHead>& heads);
 
-// All heads of a model of one stack, ranked. patterns[layer] is (H, T, T); `attention` has mask and
-// windows; tokens (T) or none.
-std::vector<RankedHead> rank_heads(const std::vector<View<const float>>& patterns,
-                                   const AttentionSpecification& attention = {},
-                                   std::span<const std::int32_t> tokens = {});
-
 }  // namespace heed

@@ -113,17 +113,6 @@ std::vector<float> by_unit(const std::vector<TextWord>& units, std::span<const f
   return sums;
 }
 
-Tensor<float> by_unit(const std::vector<TextWord>& units, View<const float> pattern) {
-  const auto count = std::ssize(units);
-  Tensor<float> result(Shape{count, count});
-  for (std::int64_t row = 0; row < count; ++row) {
-    const std::vector<float> sums =
-        by_unit(units, pattern[units[static_cast<std::size_t>(row)].last()].span());
-    std::ranges::copy(sums, result.view()[row].data());
-  }
-  return result;
-}
-
 const TextWord& find_word(const std::vector<TextWord>& words, std::string_view word,
                           std::int64_t occurrence) {
   std::vector<const TextWord*> occurrences;

@@ -36,12 +36,6 @@ const TextWord& unit_at(const std::vector<TextWord>& units, std::int64_t positio
 // Weights of one query (T), summed over the tokens of each unit: (units).
 std::vector<float> by_unit(const std::vector<TextWord>& units, std::span<const float> weights);
 
-// A pattern (T, T) by units, (units, units): the row of a unit is that of its last token, which has
-// attended to the whole word; in an earlier token's row, the rest of the word is masked. Keys are
-// summed, so that rows still sum to one (as in Clark et al., What Does BERT Look At?, 2019, who
-// take the mean of the rows of a bidirectional model).
-Tensor<float> by_unit(const std::vector<TextWord>& units, View<const float> pattern);
-
 // The `occurrence`-th (from 1) occurrence of `word`, or the last one for 0. Ignores case if no word
 // matches exactly. Throws Error{not_found} listing the words of the text.
 const TextWord& find_word(const std::vector<TextWord>& words, std::string_view word,
@@ -53,9 +47,10 @@ enum class WordRow {
   written,  // the positions before its tokens, which write them: the mean of their rows
 };
 
-// A pattern (queries, keys) by words: (query words, key words). Keys of a word are summed, so that
-// rows still sum to one. `row` says which rows stand for a word; words of which no position writes
-// a token (the start of the target) have the row that reads them.
+// A pattern (queries, keys) by words or units: (query words, key words). Keys of a word are summed,
+// so that rows still sum to one (as in Clark et al., What Does BERT Look At?, 2019, who take the
+// mean of the rows of a bidirectional model). `row` says which rows stand for a word; words of
+// which no position writes a token (the start of the target) have the row that reads them.
 Tensor<float> by_words(View<const float> pattern, std::span<const TextWord> queries,
                        std::span<const TextWord> keys, WordRow row);
 

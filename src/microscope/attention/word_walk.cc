@@ -161,4 +161,19 @@ WordWalk walk_word(const Transformer& model, const Capture& capture, std::int64_
   return walk;
 }
 
+WordWalk walk_word(const RecordedPass& pass, RecordedAttention& attention, std::int64_t layer,
+                   std::int64_t head, std::int64_t position) {
+  Capture capture(word_walk_points(pass.model().specification(), layer));
+  pass.replay_layer(layer, capture);
+  Tensor<float> shares;
+  if (pass.edits_pattern(only_site, layer, head)) {
+    shares = attention.region(only_site, {.layer = layer,
+                                          .head = head,
+                                          .query_begin = position,
+                                          .query_end = position + 1,
+                                          .key_end = pass.positions()});
+  }
+  return walk_word(pass.model(), capture, layer, head, position, shares.span());
+}
+
 }  // namespace heed

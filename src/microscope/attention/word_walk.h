@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "microscope/attention/recorded_attention.h"
 #include "microscope/traces/capture.h"
 #include "model/transformer.h"
 
@@ -49,6 +50,10 @@ std::vector<Point> word_walk_points(const StackSpecification& config, std::int64
 // an intervention changed it; empty: softmax of the scores.
 WordWalk walk_word(const Transformer& model, const Capture& capture, std::int64_t layer,
                    std::int64_t head, std::int64_t position, std::span<const float> shares = {});
+
+// The same in a recorded pass over one text, as its interventions left it.
+WordWalk walk_word(const RecordedPass& pass, RecordedAttention& attention, std::int64_t layer,
+                   std::int64_t head, std::int64_t position);
 
 double length(const std::vector<float>& vector);  // Euclidean
 

@@ -80,36 +80,11 @@ Tensor<float> Capture::take(const Point& point) {
   return std::move(values_.extract(point_name(point)).mapped());
 }
 
-namespace {
-
-class PatternVisitor final : public Probe {
- public:
-  using Visit = std::function<void(std::int64_t layer, View<const float>)>;
-
-  explicit PatternVisitor(const Visit& visit) : visit_(visit) {}
-
-  bool wants(const Point& point) const override { return point.kind == PointKind::pattern; }
-  void observe(const Point& point, View<const float> values) override {
-    visit_(point.layer, values[0]);
-  }
-
- private:
-  const Visit& visit_;
-};
-
-}  // namespace
-
 Capture trace(const Transformer& model, std::span<const std::int32_t> tokens,
               std::vector<Point> points) {
   Capture capture(std::move(points));
   observe_pass(model, tokens, capture);
   return capture;
-}
-
-void visit_patterns(const Transformer& model, std::span<const std::int32_t> tokens,
-                    const std::function<void(std::int64_t layer, View<const float>)>& visit) {
-  PatternVisitor visitor(visit);
-  observe_pass(model, tokens, visitor);
 }
 
 Capture trace_patterns(const Transformer& model, std::span<const std::int32_t> tokens) {

@@ -44,10 +44,6 @@ class Capture final : public Probe {
 Capture trace(const Transformer& model, std::span<const std::int32_t> tokens,
               std::vector<Point> points);
 
-// Calls `visit` with the pattern of each layer in turn, (H, T, T); none is kept.
-void visit_patterns(const Transformer& model, std::span<const std::int32_t> tokens,
-                    const std::function<void(std::int64_t layer, View<const float>)>& visit);
-
 // The patterns of all layers, each (1, H, T, T).
 Capture trace_patterns(const Transformer& model, std::span<const std::int32_t> tokens);
 

@@ -318,28 +318,12 @@ Reply column(TraceState& state, const Request& request) {
                        {side, "column"});
 }
 
-// The row of a head's pattern if an intervention changed it; otherwise empty.
-Tensor<float> edited_shares(const StoredTrace& trace, std::int64_t layer, std::int64_t head,
-                            std::int64_t position) {
-  if (!trace.pass->edits_pattern(only_site, layer, head)) return {};
-  return trace.attention->region(only_site, {.layer = layer,
-                                             .head = head,
-                                             .query_begin = position,
-                                             .query_end = position + 1,
-                                             .key_end = trace.positions()});
-}
-
 Reply walk(TraceState& state, const Request& request) {
   const StoredTrace& trace = one_text_of(state, request, "the computation of a head for a word is");
   const std::int64_t layer = checked_layer(request.integer("layer", 0), trace.specification());
   const std::int64_t head = checked_head(request.integer("head", 0), trace.specification());
   const std::int64_t position = position_of(request, trace);
-  Capture capture(word_walk_points(trace.specification(), layer));
-  trace.pass->replay_layer(layer, capture);
-  const Tensor<float> shares = edited_shares(trace, layer, head, position);
-  const WordWalk walked =
-      walk_word(trace.model().transformer, capture, layer, head, position, shares.span());
-
+  const WordWalk walked = walk_word(*trace.pass, *trace.attention, layer, head, position);
   const std::vector<std::string> bytes = trace.model().token_bytes(trace.pass->tokens());
   const std::vector<TextWord> words = words_of(bytes);
   const auto word = std::ranges::find(words, position, &TextWord::last);

@@ -91,7 +91,11 @@ TEST(RankHeads, PrefersSelectiveHeads) {
     heads.view()(0, t, t) = 1;
     heads.view()(1, t, t < 3 ? 0 : 1) = 1;  // all later tokens attend to token 1
   }
-  const auto ranked = rank_heads({heads.view()});
+  std::vector<RankedHead> ranked;
+  for (const std::int64_t head : {0, 1}) {
+    ranked.push_back({.head = head, .statistics = head_statistics(heads.view()[head])});
+  }
+  rank_heads(ranked);
   EXPECT_EQ(ranked.front().head, 1);
 }
 

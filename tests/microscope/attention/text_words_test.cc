@@ -84,7 +84,7 @@ TEST(Units, RowsAreThoseOfTheLastTokenAndKeysAreSummed) {
   for (std::int64_t t = 0; t < 4; ++t) {
     for (std::int64_t s = 0; s < 4; ++s) pattern.view()(t, s) = rows[t][s];
   }
-  const Tensor<float> words = by_unit(units, pattern.view());
+  const Tensor<float> words = by_words(pattern, units, units, WordRow::read);
   ASSERT_EQ(words.shape(), (Shape{3, 3}));
   EXPECT_FLOAT_EQ(words.view()(1, 0), .2F);
   EXPECT_FLOAT_EQ(words.view()(1, 1), .8F);

@@ -59,26 +59,6 @@ TEST(Capture, RefusesNamesThatNoPointHas) {
   EXPECT_THROW(Capture({"blocks.*.hook_nothing"}, stack), Error);
 }
 
-TEST(Trace, VisitsThePatternsThatItWouldKeep) {
-  const Transformer transformer = testing::small_gpt(20, 4);
-  const std::vector<std::int32_t> tokens{3, 17, 4};
-  const Capture capture = trace_patterns(transformer, tokens);
-  std::int64_t layers = 0;
-  visit_patterns(transformer, tokens, [&](std::int64_t layer, View<const float> pattern) {
-    EXPECT_EQ(layer, layers++);
-    const View<const float> kept = capture.at({PointKind::pattern, layer}).view()[0];
-    EXPECT_EQ(pattern.shape(), kept.shape());
-    for (std::int64_t head = 0; head < pattern.extent(0); ++head) {
-      for (std::int64_t t = 0; t < pattern.extent(1); ++t) {
-        for (std::int64_t s = 0; s <= t; ++s) {
-          EXPECT_EQ(pattern[head](t, s), kept[head](t, s));
-        }
-      }
-    }
-  });
-  EXPECT_EQ(layers, transformer.specification().layers);
-}
-
 TEST(Trace, RefusesTextsThatTheModelCannotRead) {
   const Transformer transformer = testing::small_gpt(20, 4);
   EXPECT_THROW(trace_patterns(transformer, {}), Error);
