@@ -100,75 +100,47 @@ AttributionUnit unit_of(const std::string& name) {
   return AttributionUnit::component;
 }
 
-// A text and, where there are interventions, the pass that they change.
+// A text, or the target of a translator, and the pass over it where interventions or a source
+// change what it computes.
 struct Reading {
   ExplainedText text;
-  std::unique_ptr<RecordedPass> pass;
+  bool is_translation = false;  // the target is the model's own
+  std::unique_ptr<RecordedPass> pass{};
 };
 
-OrderedJson document_of(const ExplainedText& text) {
-  OrderedJson document{{"model", text.model.name},
-                       {"tokens", tokens_json(text.model, text.tokens)}};
-  if (!text.changes.empty()) document["interventions"] = text.changes;
+OrderedJson document_of(const Reading& reading) {
+  const LoadedModel& model = reading.text.model;
+  OrderedJson document{{"model", model.name}};
+  if (model.is_translator()) {
+    document["source"] = text_json(model, reading.pass->texts().source, PairSide::source);
+    document["target"] = text_json(model, reading.text.tokens, PairSide::target);
+    document["target"]["is_translation"] = reading.is_translation;
+  } else {
+    document["tokens"] = tokens_json(model, reading.text.tokens);
+  }
+  if (!reading.text.changes.empty()) document["interventions"] = reading.text.changes;
   return document;
-}
-
-// `of_lens` looks through the layers.
-template <class OfLens>
-void show_lens(const LensCommandOptions& options, const LoadedModel& model, const LensText& text,
-               OrderedJson document, const OfLens& of_lens) {
-  LensRequest request;
-  request.options.top = options.per_cell;
-  if (options.without_norm) request.options.norm = LensNorm::none;
-  if (!options.token.empty()) {
-    request.token = single_token(model, options.token, "--token");
-    request.options.followed = {*request.token};
-  }
-  const LogitLens lens = of_lens(request.options);
-  write_lens(options.out, text, request, lens);
-  if (!options.json) return print_lens(text, request, lens);
-  if (request.token) {
-    document["followed"] = token_json(*request.token, text.bytes_of(*request.token));
-  }
-  document["layers"] = lens_json(text, lens);
-  print_json(document);
 }
 
 void show_lens(const LensCommandOptions& options, const Reading& reading) {
   const ExplainedText& text = reading.text;
-  const auto bytes_of = [&](std::int32_t token) { return text.model.token_bytes(token); };
-  show_lens(options, text.model, {text.tokens, bytes_of, text.caption(), text.changes},
-            document_of(text), [&](const LensOptions& wanted) {
-              return reading.pass != nullptr
-                         ? look_through_layers(*reading.pass, wanted)
-                         : look_through_layers(text.model.transformer, text.tokens, wanted);
-            });
-}
-
-// The stream of a translator's decoder, over the target.
-void show_lens_of_pair(const LensCommandOptions& options, const LoadedModel& model) {
-  if (options.residual || options.nearest || !options.attribute.empty()) {
-    fail_usage("--attribute, --residual and --nearest are of one stack: a translator has the lens");
+  LensRequest request;
+  request.options.top = options.per_cell;
+  if (options.without_norm) request.options.norm = LensNorm::none;
+  if (!options.token.empty()) {
+    request.token = single_token(text.model, options.token, "--token");
+    request.options.followed = {*request.token};
   }
-  ModelTexts texts = read_texts(options.text, options.pair, model);
-  const bool is_translation = texts.is_translation;
-  const std::shared_ptr<Interventions> editor =
-      make_interventions(options.interventions, model, texts.tokens);
-  const RecordedPass pass(model.transformer, std::move(texts.tokens), editor);
-  const Texts& tokens = pass.texts();
-  const auto bytes_of = [&](std::int32_t token) { return model.token_bytes(token); };
-  OrderedJson target = text_json(model, tokens.target, PairSide::target);
-  target["is_translation"] = is_translation;
-  OrderedJson document{{"model", model.name},
-                       {"source", text_json(model, tokens.source, PairSide::source)},
-                       {"target", std::move(target)}};
-  const std::string summary = options.interventions.summary();
-  if (!summary.empty()) document["interventions"] = summary;
-  const std::string caption = fmt::format(
-      "Model {}. Target: “{}”.{}", model.name, printable(model.target_text(tokens.target)),
-      summary.empty() ? "" : fmt::format(" Changed: {}.", printable(summary)));
-  show_lens(options, model, {tokens.target, bytes_of, caption, summary}, std::move(document),
-            [&](const LensOptions& wanted) { return look_through_layers(pass, wanted); });
+  const LogitLens lens =
+      reading.pass != nullptr
+          ? look_through_layers(*reading.pass, request.options)
+          : look_through_layers(text.model.transformer, text.tokens, request.options);
+  write_lens(options.out, text, request, lens);
+  if (!options.json) return print_lens(text, request, lens);
+  OrderedJson document = document_of(reading);
+  if (request.token) document["followed"] = token_json(text.model, *request.token);
+  document["layers"] = lens_json(text, lens);
+  print_json(document);
 }
 
 // A token, as --token takes one, or a text.
@@ -201,7 +173,7 @@ void show_attribution(const LensCommandOptions& options, const Reading& reading)
   if (!options.against.empty()) {
     question.against = single_token(text.model, options.against, "--against");
   }
-  OrderedJson document = document_of(text);
+  OrderedJson document = document_of(reading);
   if (options.by == "input") {
     const InputAttribution by_input = attribute_by_input(options, text, question);
     write_integrated(options.out, text, by_input);
@@ -231,7 +203,7 @@ void show_residual(const LensCommandOptions& options, const Reading& reading) {
           : decompose_residual(text.model.transformer, text.tokens, unit, options.position);
   write_residual(options.out, text, residual, options.top);
   if (!options.json) return print_residual(text, residual, options.top);
-  OrderedJson document = document_of(text);
+  OrderedJson document = document_of(reading);
   document["residual"] = residual_json(residual);
   print_json(document);
 }
@@ -247,7 +219,7 @@ void show_nearest(const LensCommandOptions& options, const Reading& reading) {
       nearest_words(own != nullptr ? *own : *reading.pass, options.position,
                     static_cast<std::int64_t>(options.top), interrupt_flag());
   if (!options.json) return print_nearest(text, found);
-  OrderedJson document = document_of(text);
+  OrderedJson document = document_of(reading);
   document["nearest"] = nearest_words_json(text.model, found);
   print_json(document);
 }
@@ -258,14 +230,19 @@ void lens(const LensCommandOptions& options) {
     fail_usage("--dtype is for models of one stack");
   }
   const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
-  if (model.is_translator()) return show_lens_of_pair(options, model);
-  Texts texts = read_texts(options.text, options.pair, model).tokens;
-  Reading reading{
-      {.model = model, .tokens = texts.target, .changes = options.interventions.summary()},
-      nullptr};
-  if (auto editor = make_interventions(options.interventions, model, texts)) {
-    reading.pass =
-        std::make_unique<RecordedPass>(model.transformer, std::move(texts), std::move(editor));
+  if (model.is_translator() &&
+      (options.residual || options.nearest || !options.attribute.empty())) {
+    fail_usage("--attribute, --residual and --nearest are of one stack: a translator has the lens");
+  }
+  ModelTexts texts = read_texts(options.text, options.pair, model);
+  Reading reading{.text = {.model = model,
+                           .tokens = texts.tokens.target,
+                           .changes = options.interventions.summary()},
+                  .is_translation = texts.is_translation};
+  auto editor = make_interventions(options.interventions, model, texts.tokens);
+  if (editor != nullptr || model.is_translator()) {
+    reading.pass = std::make_unique<RecordedPass>(model.transformer, std::move(texts.tokens),
+                                                  std::move(editor));
   }
   if (options.residual) return show_residual(options, reading);
   if (options.nearest) return show_nearest(options, reading);
@@ -279,12 +256,8 @@ std::string ExplainedText::name(std::int32_t token) const {
   return "“" + visible(model.token_bytes(token)) + "”";
 }
 
-std::string changes_line(const std::string& changes, const Ink& ink) {
-  return changes.empty() ? "" : ink.quiet("  changed: " + printable(changes) + "\n");
-}
-
 std::string ExplainedText::changes_line(const Ink& ink) const {
-  return cli::changes_line(changes, ink);
+  return changes.empty() ? "" : ink.quiet("  changed: " + printable(changes) + "\n");
 }
 
 void add_lens_command(Command app) {

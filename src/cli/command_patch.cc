@@ -133,11 +133,6 @@ std::vector<std::int32_t> prompt(const std::string& text, const std::string& tok
   return tokens.empty() ? encode(text) : parse_token_ids(tokens);
 }
 
-std::int32_t answer_token(const LoadedModel& model, const std::string& text, const char* option) {
-  if (text.empty()) fail_usage(fmt::format("this metric needs {}", option));
-  return single_token(model, text, option);
-}
-
 // The head of an edge grid, of the request's site.
 void set_head(PatchRequest& request, const PatchOptions& options,
               const Architecture& architecture) {
@@ -158,45 +153,6 @@ void set_head(PatchRequest& request, const PatchOptions& options,
   }
   request.layer = points[0].point.layer;
   request.head = points[0].where.heads[0];
-}
-
-// What a request of any model takes from the options.
-PatchRequest common_request(const PatchOptions& options) {
-  PatchRequest request{.grid = patch_grid_from_name(options.grid)};
-  request.metric.kind = metric_kind(options.metric);
-  if (options.method == "attribution") request.method = PatchMethod::attribution;
-  if (!options.out.empty() && request.method == PatchMethod::exact) {
-    request.results = options.out + ".cells";
-  }
-  request.memory = options.memory_mebibytes << 20;
-  return request;
-}
-
-PatchedTexts patched_prompts(const PatchOptions& options, const LoadedModel& model) {
-  const auto encode = [&](const std::string& text) { return model.encode(text); };
-  PatchRequest request = common_request(options);
-  request.clean = prompt(options.clean, options.clean_tokens, "clean", encode);
-  request.corrupted = prompt(options.corrupted, options.corrupted_tokens, "corrupted", encode);
-  if (request.metric.kind != PatchMetric::Kind::kl) {
-    request.metric.answer = answer_token(model, options.answer, "--answer");
-  }
-  if (request.metric.kind == PatchMetric::Kind::logit_difference) {
-    request.metric.wrong = answer_token(model, options.wrong, "--wrong");
-  }
-  if (request.clean == request.corrupted) {
-    fail_usage("the clean and the corrupted prompt are the same, token for token");
-  }
-  set_head(request, options, model.transformer.architecture());
-  const std::vector<std::string> bytes = model.token_bytes(request.clean);
-  return {.model = model.name,
-          .attention = model.transformer.specification().block.attention,
-          .request = request,
-          .bytes = {bytes, bytes},
-          .document = {{"clean_tokens", tokens_json(model, request.clean)},
-                       {"corrupted_tokens", tokens_json(model, request.corrupted)}},
-          .caption = figure_caption(model, request.clean),
-          .corrupted =
-              printable(fmt::format("{}", fmt::join(model.token_bytes(request.corrupted), "")))};
 }
 
 // What both sources begin their translations with, where no target is given.
@@ -230,60 +186,89 @@ std::int32_t next_token(const LoadedModel& model, Texts texts) {
 }
 
 void set_answers(PatchRequest& request, const PatchOptions& options, const LoadedModel& model) {
+  const auto token = [&](const std::string& text, const char* option,
+                         Texts (*texts)(const PatchRequest&)) {
+    if (!text.empty()) return single_token(model, text, option);
+    if (!model.is_translator()) fail_usage(fmt::format("this metric needs {}", option));
+    return next_token(model, texts(request));
+  };
   if (request.metric.kind == PatchMetric::Kind::kl) return;
-  request.metric.answer = options.answer.empty() ? next_token(model, clean_texts(request))
-                                                 : single_token(model, options.answer, "--answer");
+  request.metric.answer = token(options.answer, "--answer", clean_texts);
   if (request.metric.kind != PatchMetric::Kind::logit_difference) return;
-  request.metric.wrong = options.wrong.empty() ? next_token(model, corrupted_texts(request))
-                                               : single_token(model, options.wrong, "--wrong");
-  if (request.metric.answer == request.metric.wrong) {
+  request.metric.wrong = token(options.wrong, "--wrong", corrupted_texts);
+  if (model.is_translator() && request.metric.answer == request.metric.wrong) {
     fail_usage(fmt::format("both prompts predict “{}” next: give --answer and --wrong",
                            printable(model.target_text(std::span(&request.metric.answer, 1)))));
   }
 }
 
-PatchedTexts patched_pairs(const PatchOptions& options, const LoadedModel& model) {
-  const auto encode = [&](const std::string& text) { return model.encode_source(text); };
-  const Architecture& architecture = model.architecture();
-  PatchRequest request = common_request(options);
+PatchRequest patch_request(const PatchOptions& options, const LoadedModel& model) {
+  PatchRequest request{.grid = patch_grid_from_name(options.grid)};
+  request.metric.kind = metric_kind(options.metric);
+  if (options.method == "attribution") request.method = PatchMethod::attribution;
+  if (!options.out.empty() && request.method == PatchMethod::exact) {
+    request.results = options.out + ".cells";
+  }
+  request.memory = options.memory_mebibytes << 20;
   request.site = options.kind;
-  request.clean_source = prompt(options.clean, options.clean_tokens, "clean", encode);
-  request.corrupted_source =
+  const bool is_pair = model.is_translator();
+  const auto encode = [&](const std::string& text) {
+    return is_pair ? model.encode_source(text) : model.encode(text);
+  };
+  (is_pair ? request.clean_source : request.clean) =
+      prompt(options.clean, options.clean_tokens, "clean", encode);
+  (is_pair ? request.corrupted_source : request.corrupted) =
       prompt(options.corrupted, options.corrupted_tokens, "corrupted", encode);
-  set_targets(request, options, model);
-  require_texts_fit(architecture, clean_texts(request));
-  require_texts_fit(architecture, corrupted_texts(request));
+  if (is_pair) {
+    set_targets(request, options, model);
+    require_texts_fit(model.architecture(), clean_texts(request));
+    require_texts_fit(model.architecture(), corrupted_texts(request));
+  }
   set_answers(request, options, model);
   if (request.clean_source == request.corrupted_source && request.clean == request.corrupted) {
     fail_usage("the clean and the corrupted prompt are the same, token for token");
   }
-  set_head(request, options, architecture);
-  const AttentionSite site = patched_site(architecture, request).site;
+  set_head(request, options, model.architecture());
+  return request;
+}
+
+PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model) {
+  PatchRequest request = patch_request(options, model);
+  const bool is_pair = model.is_translator();
+  const AttentionSite site = patched_site(model.architecture(), request).site;
+  const PairSide side = is_pair ? PairSide::source : PairSide::target;
+  const auto& [clean, corrupted] = is_pair
+                                       ? std::tie(request.clean_source, request.corrupted_source)
+                                       : std::tie(request.clean, request.corrupted);
+  const auto text_of = [&](const std::vector<std::int32_t>& ids) {
+    return printable(fmt::format("{}", fmt::join(model.token_bytes(ids, side), "")));
+  };
   const std::vector<std::string> source = model.token_bytes(request.clean_source, PairSide::source);
   const std::vector<std::string> target = model.token_bytes(request.clean);
-  OrderedJson document{
-      {"site", site_name(site)},
-      {"clean_tokens", tokens_json(model, request.clean_source, PairSide::source)},
-      {"corrupted_tokens", tokens_json(model, request.corrupted_source, PairSide::source)},
-      {"clean_target", tokens_json(model, request.clean)},
-      {"corrupted_target", tokens_json(model, request.corrupted)}};
-  for (const auto& [name, token] :
-       {std::pair{"answer", request.metric.answer}, std::pair{"wrong", request.metric.wrong}}) {
-    if (token >= 0) document[name] = token_json(model, token);
+  const bool of_source = site.stack == StackSite::encoder;
+  PatchedTexts texts{.model = model.name,
+                     .attention = attention_of(model.architecture(), site),
+                     .bytes = {of_source ? source : target,
+                               of_source || site.kind == AttentionKind::cross ? source : target},
+                     .corrupted = text_of(corrupted)};
+  OrderedJson& document = texts.document;
+  if (is_pair) document["site"] = site_name(site);
+  document["clean_tokens"] = tokens_json(model, clean, side);
+  document["corrupted_tokens"] = tokens_json(model, corrupted, side);
+  if (is_pair) {
+    document["clean_target"] = tokens_json(model, request.clean);
+    document["corrupted_target"] = tokens_json(model, request.corrupted);
+    for (const auto& [name, token] :
+         {std::pair{"answer", request.metric.answer}, std::pair{"wrong", request.metric.wrong}}) {
+      if (token >= 0) document[name] = token_json(model, token);
+    }
+    texts.caption = fmt::format("Model {}. Source: “{}”. Target: “{}”.", model.name, text_of(clean),
+                                printable(model.target_text(request.clean)));
+  } else {
+    texts.caption = figure_caption(model, clean);
   }
-  const auto text_of = [&](const std::vector<std::int32_t>& ids) {
-    return printable(fmt::format("{}", fmt::join(model.token_bytes(ids, PairSide::source), "")));
-  };
-  const bool of_source = site == encoder_site;
-  return {.model = model.name,
-          .attention = attention_of(architecture, site),
-          .request = request,
-          .bytes = {of_source ? source : target, site == decoder_site ? target : source},
-          .document = std::move(document),
-          .caption = fmt::format("Model {}. Source: “{}”. Target: “{}”.", model.name,
-                                 text_of(request.clean_source),
-                                 printable(model.target_text(request.clean))),
-          .corrupted = text_of(request.corrupted_source)};
+  texts.request = std::move(request);
+  return texts;
 }
 
 AxisTokens visible_tokens(AxisTokens tokens) {
@@ -464,15 +449,12 @@ void patch(const PatchOptions& options) {
     fail_usage("--dtype is for models of one stack");
   }
   const LoadedModel model = load_model_as(options.model, options.dtype, StacksWanted::any);
-  if (model.is_translator()) {
-    return run_patch(options, model.transformer, patched_pairs(options, model));
-  }
   require_no_pair_options(options.pair, model);
-  if (options.corrupted_target || !options.kind.empty()) {
+  if (!model.is_translator() && (options.corrupted_target || !options.kind.empty())) {
     fail_usage(fmt::format("'{}' has one stack: --kind and --corrupted-target need a translator",
                            options.model));
   }
-  run_patch(options, model.transformer, patched_prompts(options, model));
+  run_patch(options, model.transformer, patched_texts(options, model));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // and the nearest words.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 
 namespace heed::cli {
 
+// A text, or the target of a translator.
 struct ExplainedText {
   const LoadedModel& model;
   std::vector<std::int32_t> tokens;
@@ -28,24 +28,14 @@ struct ExplainedText {
   // "  changed: ablate L2H3\n", for after a title; empty for none.
   std::string changes_line(const Ink& ink) const;
 };
-// Of any changes.
-std::string changes_line(const std::string& changes, const Ink& ink);
-
-// What the lens reads: a text, or the target of a translator.
-struct LensText {
-  std::vector<std::int32_t> tokens;
-  std::function<std::string(std::int32_t)> bytes_of;  // a token
-  std::string caption;                                // of a figure
-  std::string changes{};                              // InterventionOptions::summary()
-};
 
 struct LensRequest {
   LensOptions options;
   std::optional<std::int32_t> token;  // shown instead of the most likely
 };
-void print_lens(const LensText& text, const LensRequest& request, const LogitLens& lens);
-OrderedJson lens_json(const LensText& text, const LogitLens& lens);
-void write_lens(const std::string& path, const LensText& text, const LensRequest& request,
+void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens);
+OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens);
+void write_lens(const std::string& path, const ExplainedText& text, const LensRequest& request,
                 const LogitLens& lens);
 
 void print_attribution(const ExplainedText& text, const Attribution& attribution, std::size_t top);

@@ -28,11 +28,11 @@ double shown_probability(const LensRequest& request, const LensCell& cell) {
   return request.token ? cell.probability : cell.top.front().probability;
 }
 
-std::string cell_text(const LensText& text, const LensRequest& request, const LensCell& cell) {
+std::string cell_text(const ExplainedText& text, const LensRequest& request, const LensCell& cell) {
   if (request.token) {
     return fmt::format("{} #{}", percent(cell.probability), cell.rank + 1);
   }
-  return visible(text.bytes_of(cell.top.front().token));
+  return visible(text.model.token_bytes(cell.top.front().token));
 }
 
 std::string painted(const std::string& text, double probability, int width, const Ink& ink) {
@@ -43,11 +43,12 @@ std::string painted(const std::string& text, double probability, int width, cons
 }
 
 // Positions [begin, end) beside each other, layers below each other.
-void print_panel(const LensText& text, const LensRequest& request, const LogitLens& lens,
+void print_panel(const ExplainedText& text, const LensRequest& request, const LogitLens& lens,
                  std::int64_t begin, std::int64_t end, int cell, const Ink& ink) {
   std::string heading(layer_columns, ' ');
   for (std::int64_t t = begin; t < end; ++t) {
-    heading += pad_right(fit(" " + visible(text.bytes_of(text.tokens[t])), cell - 1), cell);
+    heading +=
+        pad_right(fit(" " + visible(text.model.token_bytes(text.tokens[t])), cell - 1), cell);
   }
   print(ink.bold(heading) + "\n");
   for (std::int64_t point = 0; point < std::ssize(lens.points); ++point) {
@@ -61,18 +62,19 @@ void print_panel(const LensText& text, const LensRequest& request, const LogitLe
   print("\n");
 }
 
-std::string title(const LensText& text, const LensRequest& request) {
-  return request.token ? "Probability of “" + visible(text.bytes_of(*request.token)) + "” by block"
-                       : std::string("Next token by block");
+std::string title(const ExplainedText& text, const LensRequest& request) {
+  return request.token
+             ? "Probability of “" + visible(text.model.token_bytes(*request.token)) + "” by block"
+             : std::string("Next token by block");
 }
 
 }  // namespace
 
-void print_lens(const LensText& text, const LensRequest& request, const LogitLens& lens) {
+void print_lens(const ExplainedText& text, const LensRequest& request, const LogitLens& lens) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
   print("\n" + ink.title(title(text, request)) + ink.quiet("  by the logit lens\n") +
-        changes_line(text.changes, ink) + "\n");
+        text.changes_line(ink) + "\n");
   const int room = std::max(narrowest_cell, terminal.width - layer_columns);
   const auto positions = static_cast<int>(lens.positions);
   const int narrowest = request.token ? narrowest_followed : narrowest_cell;
@@ -88,7 +90,7 @@ void print_lens(const LensText& text, const LensRequest& request, const LogitLen
   for (const std::string& line : scale_legend(ink)) print("  " + line + "\n");
 }
 
-OrderedJson lens_json(const LensText& text, const LogitLens& lens) {
+OrderedJson lens_json(const ExplainedText& text, const LogitLens& lens) {
   OrderedJson rows = OrderedJson::array();
   for (std::int64_t point = 0; point < std::ssize(lens.points); ++point) {
     OrderedJson cells = OrderedJson::array();
@@ -96,7 +98,7 @@ OrderedJson lens_json(const LensText& text, const LogitLens& lens) {
       const LensCell& cell = lens.at(point, t);
       OrderedJson top = OrderedJson::array();
       for (const LensToken& token : cell.top) {
-        OrderedJson row = token_json(token.token, text.bytes_of(token.token));
+        OrderedJson row = token_json(text.model, token.token);
         row["probability"] = json_number(token.probability);
         top.push_back(std::move(row));
       }
@@ -113,7 +115,7 @@ OrderedJson lens_json(const LensText& text, const LogitLens& lens) {
   return rows;
 }
 
-void write_lens(const std::string& path, const LensText& text, const LensRequest& request,
+void write_lens(const std::string& path, const ExplainedText& text, const LensRequest& request,
                 const LogitLens& lens) {
   if (path.empty()) return;
   const auto points = std::ssize(lens.points);
@@ -140,7 +142,7 @@ void write_lens(const std::string& path, const LensText& text, const LensRequest
   }
   const View<const std::int32_t> tokens(text.tokens.data(), {positions});
   Result result{.text = {.title = title(text, request),
-                         .caption = text.caption +
+                         .caption = text.caption() +
                                     " Rows: hook_resid_pre of each block, then the stream "
                                     "after the last, through the final norm and the unembedding."},
                 .arrays = {{"tokens", tokens},
@@ -157,7 +159,8 @@ void write_lens(const std::string& path, const LensText& text, const LensRequest
     std::vector<std::string> rows;
     for (std::int64_t point = 0; point < points; ++point) rows.push_back(row_name(lens, point));
     std::vector<std::string> columns;
-    for (const std::int32_t token : text.tokens) columns.push_back(visible(text.bytes_of(token)));
+    for (const std::int32_t token : text.tokens)
+      columns.push_back(visible(text.model.token_bytes(token)));
     return draw_heat_map({.values = std::as_const(probability).view(),
                           .row_labels = rows,
                           .column_labels = columns,

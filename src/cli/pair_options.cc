@@ -26,7 +26,7 @@ void choose_translator(Command command, std::string& model) {
 }
 
 void require_no_pair_options(const PairOptions& options, const LoadedModel& model) {
-  if (!options.any()) return;
+  if (!options.any() || model.is_translator()) return;
   fail_usage(fmt::format("'{}' has one stack: --target and --target-tokens need a translator",
                          model.name));
 }
@@ -41,8 +41,8 @@ std::vector<std::int32_t> read_target(const PairOptions& options, const LoadedMo
 
 ModelTexts read_texts(const TextOptions& text, const PairOptions& options,
                       const LoadedModel& model) {
+  require_no_pair_options(options, model);
   if (!model.is_translator()) {
-    require_no_pair_options(options, model);
     return {.tokens = {.source = {}, .target = read_tokens(text, model)}};
   }
   const bool has_ids = !text.tokens.empty() && !text.text && text.file.empty();

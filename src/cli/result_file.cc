@@ -41,15 +41,19 @@ std::string figure_caption(const LoadedModel& model, std::span<const std::int32_
                            const std::string& changes) {
   constexpr std::size_t max_characters = 240;
   std::string text;
-  for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
+  if (model.is_translator()) {
+    text = model.target_text(tokens);
+  } else {
+    for (const std::string& bytes : model.token_bytes(tokens)) text += bytes;
+  }
   std::string shown = printable(text);
   if (shown.size() > max_characters) shown = fit(shown, max_characters);
   const kernels::WeightFormat format = model.transformer.parameters().prepared_format();
-  return fmt::format("Model {}{}. Text: “{}”.{}", model.name,
+  return fmt::format("Model {}{}. {}: “{}”.{}", model.name,
                      format == kernels::WeightFormat::f32
                          ? ""
                          : fmt::format(" in {}", kernels::weight_format_name(format)),
-                     shown,
+                     model.is_translator() ? "Target" : "Text", shown,
                      changes.empty() ? "" : fmt::format(" Changed: {}.", printable(changes)));
 }
 

@@ -29,7 +29,7 @@ struct Result {
 void write_result(const std::string& path, const Result& result);
 
 // "Model starter. Text: “A fluffy blue …”. Changed: ablate L2H3.": the beginning of a caption.
-// `changes` are those of InterventionOptions::summary().
+// Of a translator, `tokens` are its target. `changes` are those of InterventionOptions::summary().
 std::string figure_caption(const LoadedModel& model, std::span<const std::int32_t> tokens,
                            const std::string& changes = "");
 
