@@ -312,9 +312,10 @@ class SubjectExamination {
         weight.share += weight_on(rows, head, range) / count;
         weight.even_share += static_cast<double>(range.end - range.begin) /
                              static_cast<double>(variant.tokens.size()) / count;
-        weight.prominent += is_prominent(rows.row(head), range) ? 1 / count : 0;
+        weight.prominent += is_prominent(rows.row(head), range) ? 1 : 0;
       }
     }
+    for (EvidenceWeight& weight : check_.weights) weight.prominent /= count;
   }
 
   void look_through_depth() {
@@ -324,9 +325,10 @@ class SubjectExamination {
           model_, variant.tokens, {.top = 1, .positions = {std::ssize(variant.tokens) - 1}});
       for (std::size_t depth = 0; depth < check_.right_by_depth.size(); ++depth) {
         if (lens.cells[depth].top.front().token != variant.answer) continue;
-        check_.right_by_depth[depth] += 1 / static_cast<double>(measured_.size());
+        check_.right_by_depth[depth] += 1;
       }
     }
+    for (double& right : check_.right_by_depth) right /= static_cast<double>(measured_.size());
   }
 
   const Transformer& model_;

@@ -9,7 +9,7 @@ namespace heed {
 namespace {
 
 EvidenceCheckOptions few() {
-  return {.variants = 5, .choosing = 2, .subjects = {"deed", "pronoun"}, .seed = 2};
+  return {.variants = 7, .choosing = 2, .subjects = {"deed", "pronoun"}, .seed = 2};
 }
 
 TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
@@ -21,7 +21,7 @@ TEST(EvidenceCheck, MeasuresEachSubjectOnItsVariants) {
   EXPECT_EQ(checks[0].weights.size(), 1u);
   EXPECT_EQ(checks[1].weights.size(), 2u);
   for (const EvidenceCheck& check : checks) {
-    EXPECT_EQ(check.variants, 5);
+    EXPECT_EQ(check.variants, 7);
     EXPECT_GT(check.probability, 0);
     EXPECT_GT(check.replaced, 0);
     EXPECT_LE(check.heads.size(), 4u);
@@ -51,6 +51,7 @@ TEST(EvidenceCheck, FindsNothingWhereAttentionCarriesNothing) {
     EXPECT_NEAR(check.probability, check.others_isolated, 1e-6);
     for (const EvidenceWeight& weight : check.weights) {
       EXPECT_NEAR(weight.share, weight.even_share, 1e-6);
+      EXPECT_EQ(weight.prominent, 1);  // 7 of 7: seven sevenths add up to less
     }
   }
 }
