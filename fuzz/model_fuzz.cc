@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "allowed_errors.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
@@ -118,22 +119,21 @@ constexpr std::size_t max_computed = 1 << 16;  // bytes of a file
 void load(const std::string& config, std::span<const std::byte> weights,
           const heed::Format* format = nullptr) {
   const heed::ModelBytes files{"input", config, weights};
-  try {
-    if (format != nullptr && format->is_encoder_decoder) {
-      heed::load_transformer(heed::StacksWanted::two, files);
-    } else {
-      const heed::Transformer transformer = heed::load_transformer(heed::StacksWanted::one, files);
-      if (weights.size() < max_computed && transformer.specification().is_causal()) {
-        const std::int32_t tokens[] = {0};
-        heed::testing::full_logits(transformer, tokens);
-      }
-    }
-  } catch (const heed::Error& error) {
-    const bool expected = error.code() == heed::ErrorCode::corrupt_data ||
-                          error.code() == heed::ErrorCode::unsupported ||
-                          error.code() == heed::ErrorCode::invalid_argument;  // not finite
-    if (!expected) std::abort();
-  }
+  heed::fuzz::allow_errors(
+      {heed::ErrorCode::corrupt_data, heed::ErrorCode::unsupported,
+       heed::ErrorCode::invalid_argument},  // not finite
+      [&] {
+        if (format != nullptr && format->is_encoder_decoder) {
+          heed::load_transformer(heed::StacksWanted::two, files);
+        } else {
+          const heed::Transformer transformer =
+              heed::load_transformer(heed::StacksWanted::one, files);
+          if (weights.size() < max_computed && transformer.specification().is_causal()) {
+            const std::int32_t tokens[] = {0};
+            heed::testing::full_logits(transformer, tokens);
+          }
+        }
+      });
 }
 
 struct Files {
