@@ -1,5 +1,7 @@
 #include "model/editor.h"
 
+#include <algorithm>
+
 namespace heed {
 namespace {
 
@@ -50,6 +52,24 @@ void JoinedEditor::edit(const EditedPoint& edited, View<float> values) {
 void JoinedEditor::edit_gradient(const Point& point, View<float> gradient) {
   if (second_.edits_gradient(point)) second_.edit_gradient(point, gradient);
   if (first_.edits_gradient(point)) first_.edit_gradient(point, gradient);
+}
+
+bool EditorOfEach::edits(const Point& point) const {
+  return std::ranges::any_of(editors_, [&](Editor* each) { return each->edits(point); });
+}
+
+bool EditorOfEach::edits_head(const Point& point, std::int64_t head) const {
+  return std::ranges::any_of(
+      editors_, [&](Editor* each) { return each->edits(point) && each->edits_head(point, head); });
+}
+
+void EditorOfEach::edit(const EditedPoint& edited, View<float> values) {
+  for (std::int64_t b = 0; b < values.extent(0); ++b) {
+    EditedPoint of_sequence = edited;
+    of_sequence.first_sequence += b;
+    Editor& editor = *editors_.at(static_cast<std::size_t>(of_sequence.first_sequence));
+    edit_with(editor, of_sequence, values.slice(0, b, b + 1));
+  }
 }
 
 EditorOfPass::EditorOfPass(Editor* model, Editor* given)

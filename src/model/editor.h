@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "model/probe.h"
 #include "model/sequences.h"
@@ -126,6 +128,20 @@ class JoinedEditor : public Editor {
  private:
   Editor& first_;
   Editor& second_;
+};
+
+// Edits each sequence of a pass, of one length, by an editor of its own. Scores and patterns that
+// one of them edits are computed apart from the fused kernels in all sequences.
+class EditorOfEach final : public Editor {
+ public:
+  explicit EditorOfEach(std::vector<Editor*> editors) : editors_(std::move(editors)) {}  // borrowed
+
+  bool edits(const Point& point) const override;
+  bool edits_head(const Point& point, std::int64_t head) const override;
+  void edit(const EditedPoint& edited, View<float> values) override;
+
+ private:
+  std::vector<Editor*> editors_;  // by sequence
 };
 
 // What edits a pass of a model with an editor of its own (or null) that is given another one (or

@@ -1,13 +1,45 @@
 #include "microscope/intervene/answer_probability.h"
+#include "kernels/elements.h"
 #include "model/input_checks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace heed {
+
+namespace {
+
+constexpr std::int64_t rows_together = 1024;  // of a pass: more make it no faster
+
+std::vector<double> softmax_of(std::span<const float> logits) {
+  const double largest = *std::ranges::max_element(logits);
+  std::vector<double> probabilities;
+  double sum = 0;
+  for (const float logit : logits) {
+    probabilities.push_back(std::exp(logit - largest));
+    sum += probabilities.back();
+  }
+  for (double& probability : probabilities) probability /= sum;
+  return probabilities;
+}
+
+// (texts, V), at the last position of each.
+Tensor<float> last_logits(const Transformer& model, const StackActivations& activations,
+                          std::int64_t texts, std::int64_t positions) {
+  std::vector<std::int32_t> rows;
+  for (std::int64_t text = 1; text <= texts; ++text) {
+    rows.push_back(static_cast<std::int32_t>(text * positions - 1));
+  }
+  Tensor<float> ends(Shape{texts, model.specification().channels});
+  kernels::gather_rows(activations.final_norm(), rows, ends);
+  Tensor<float> logits(Shape{texts, model.specification().vocabulary_size});
+  model.project(ends, logits, 1);
+  return logits;
+}
+
+}  // namespace
 
 std::string HeadName::text() const { return fmt::format("L{}H{}", layer, head); }
 
@@ -37,17 +69,7 @@ std::vector<double> next_token_probabilities(const Transformer& model,
   const StackActivations activations(model.specification(), 1, positions, Keep::one_block);
   model.forward({tokens.data(), {1, positions}},
                 {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
-  Tensor<float> logits(Shape{1, model.specification().vocabulary_size});
-  model.project(activations.final_norm().slice(0, positions - 1, positions), logits);
-  const double largest = *std::ranges::max_element(logits.span());
-  std::vector<double> probabilities;
-  double sum = 0;
-  for (const float logit : logits.span()) {
-    probabilities.push_back(std::exp(logit - largest));
-    sum += probabilities.back();
-  }
-  for (double& probability : probabilities) probability /= sum;
-  return probabilities;
+  return softmax_of(last_logits(model, activations, 1, positions).span());
 }
 
 double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
@@ -55,28 +77,50 @@ double answer_probability(const Transformer& model, std::span<const std::int32_t
   return next_token_probabilities(model, tokens, editor, probe)[static_cast<std::size_t>(answer)];
 }
 
-double answer_probability_without(const Transformer& model, std::span<const std::int32_t> tokens,
-                                  std::int32_t answer, std::span<const HeadName> heads) {
-  Interventions interventions = switching_off(model.specification(), heads);
-  return answer_probability(model, tokens, answer, &interventions);
+std::vector<double> answer_probabilities(const Transformer& model,
+                                         std::span<const std::int32_t> tokens, std::int32_t answer,
+                                         std::span<Interventions> edits) {
+  require_predicts_next(model.specification(), "the probability of an answer");
+  const std::int64_t positions = std::ssize(tokens);
+  const std::int64_t together = std::max<std::int64_t>(rows_together / positions, 1);
+  std::vector<double> found;
+  for (std::int64_t begin = 0; begin < std::ssize(edits); begin += together) {
+    const std::int64_t count = std::min(together, std::ssize(edits) - begin);
+    std::vector<Editor*> editors;
+    std::vector<std::int32_t> copies;  // (count, T)
+    for (Interventions& each :
+         edits.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count))) {
+      editors.push_back(&each);
+      copies.insert(copies.end(), tokens.begin(), tokens.end());
+    }
+    EditorOfEach editor(std::move(editors));
+    const StackActivations activations(model.specification(), count, positions, Keep::one_block);
+    model.forward({copies.data(), {count, positions}},
+                  {.sequences = {count, positions}, .editor = &editor}, activations);
+    const Tensor<float> logits = last_logits(model, activations, count, positions);
+    for (std::int64_t text = 0; text < count; ++text) {
+      found.push_back(softmax_of(logits.view()[text].span())[static_cast<std::size_t>(answer)]);
+    }
+  }
+  return found;
 }
 
 HeadsOff heads_that_halve(const StackSpecification& config, double before, std::size_t most,
-                          const std::function<double(const std::vector<HeadName>&)>& without) {
+                          const ProbabilitiesWithout& without) {
   HeadsOff off{.after = before};
   while (off.after > before / 2 && off.heads.size() < most) {
-    std::optional<HeadName> best;
+    std::vector<std::vector<HeadName>> lists;
     for (const HeadName& head : all_heads(config)) {
       if (std::ranges::find(off.heads, head) != off.heads.end()) continue;
-      std::vector<HeadName> more = off.heads;
-      more.push_back(head);
-      const double left = without(more);
-      if (left >= off.after) continue;
-      off.after = left;
-      best = head;
+      lists.push_back(off.heads);
+      lists.back().push_back(head);
     }
-    if (!best) break;
-    off.heads.push_back(*best);
+    if (lists.empty()) break;
+    const std::vector<double> left = without(lists);
+    const auto least = std::ranges::min_element(left);
+    if (*least >= off.after) break;
+    off.after = *least;
+    off.heads = lists[static_cast<std::size_t>(least - left.begin())];
   }
   return off;
 }

@@ -35,19 +35,23 @@ std::vector<double> next_token_probabilities(const Transformer& model,
 double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
                           std::int32_t answer, Editor* editor = nullptr, Probe* probe = nullptr);
 
-// The same where the mixed values of `heads` are zero at every position.
-double answer_probability_without(const Transformer& model, std::span<const std::int32_t> tokens,
-                                  std::int32_t answer, std::span<const HeadName> heads);
+// The same for each of several edits of the text alone, to the bit: short texts share passes. None
+// may change scores or patterns.
+std::vector<double> answer_probabilities(const Transformer& model,
+                                         std::span<const std::int32_t> tokens, std::int32_t answer,
+                                         std::span<Interventions> edits);
 
 // Heads that take at least half of a probability away: added one by one, each the one that takes
 // most, until half of `before` is gone, `most` are chosen, or none takes anything. `without`
-// measures the probability without a list of heads.
+// measures the probability without each of several lists of heads.
 struct HeadsOff {
   std::vector<HeadName> heads;
   double after = 0;  // the probability without them
 };
+using ProbabilitiesWithout =
+    std::function<std::vector<double>(std::span<const std::vector<HeadName>> lists)>;
 HeadsOff heads_that_halve(const StackSpecification& config, double before, std::size_t most,
-                          const std::function<double(const std::vector<HeadName>&)>& without);
+                          const ProbabilitiesWithout& without);
 
 // Keeps the attention of one query in every head.
 class QueryRows final : public Probe {

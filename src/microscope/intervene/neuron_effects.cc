@@ -17,20 +17,19 @@ namespace {
 constexpr std::uint64_t control_seed = 9;
 constexpr double min_that_matters = 0.005;  // of a probability
 
-// Measures one token's probability after a text with changes at its last position.
-class Measured {
+// Changes at the last position of a text.
+class ChangesAtTheEnd {
  public:
-  Measured(const Transformer& model, std::span<const std::int32_t> tokens, std::int32_t token,
-           StopFlag stop)
-      : model_(model), tokens_(tokens), token_(token), stop_(stop) {}
+  ChangesAtTheEnd(const Transformer& model, std::int64_t positions)
+      : model_(model), last_(positions - 1) {}
 
-  double without(const NeuronId& id) const {
+  Interventions without(const NeuronId& id) const {
     return with({.point = {PointKind::neurons_post, id.layer},
                  .where = at_the_end({id.neuron}),
                  .change = SetZero{}});
   }
   // Less `activation` times the output vector of another neuron.
-  double without_that_of(const NeuronId& id, float activation) const {
+  Interventions without_that_of(const NeuronId& id, float activation) const {
     std::vector<float> taken(static_cast<std::size_t>(model_.specification().channels));
     copy_neuron_output(model_, id.layer, id.neuron, taken);
     for (float& value : taken) value *= -activation;
@@ -41,19 +40,14 @@ class Measured {
 
  private:
   Selection at_the_end(std::vector<std::int64_t> neurons) const {
-    const std::int64_t last = std::ssize(tokens_) - 1;
-    return {.neurons = std::move(neurons), .first_position = last, .last_position = last};
+    return {.neurons = std::move(neurons), .first_position = last_, .last_position = last_};
   }
-  double with(Intervention change) const {
-    require(!stop_requested(stop_), ErrorCode::interrupted, "stopped while switching neurons off");
-    Interventions changes(model_.specification(), {std::move(change)});
-    return answer_probability(model_, tokens_, token_, &changes);
+  Interventions with(Intervention change) const {
+    return {model_.specification(), {std::move(change)}};
   }
 
   const Transformer& model_;
-  std::span<const std::int32_t> tokens_;
-  std::int32_t token_;
-  StopFlag stop_;
+  std::int64_t last_;
 };
 
 // Of every neuron of every layer, the largest direct effect first.
@@ -120,9 +114,9 @@ NeuronEffects neuron_effects(const Transformer& model, std::span<const std::int3
   all.resize(std::min(all.size(), options.most));
   found.neurons = std::move(all);
 
-  const Measured measured(model, tokens, found.token, options.stop);
-  for (NeuronEffect& effect : found.neurons) effect.without = measured.without(effect.id);
-
+  const ChangesAtTheEnd changes(model, std::ssize(tokens));
+  std::vector<Interventions> edits;
+  for (const NeuronEffect& effect : found.neurons) edits.push_back(changes.without(effect.id));
   const NeuronEffect& first = found.neurons.front();
   const Permutation order(static_cast<std::uint64_t>(stack.feed_forward()), control_seed,
                           static_cast<std::uint64_t>(layer));
@@ -130,7 +124,15 @@ NeuronEffects neuron_effects(const Transformer& model, std::span<const std::int3
        ++i) {
     const NeuronId id{layer, static_cast<std::int64_t>(order(static_cast<std::uint64_t>(i)))};
     if (id.neuron == first.id.neuron) continue;
-    found.controls.push_back({id, measured.without_that_of(id, first.activation)});
+    found.controls.push_back({.id = id});
+    edits.push_back(changes.without_that_of(id, first.activation));
+  }
+  require(!stop_requested(options.stop), ErrorCode::interrupted,
+          "stopped while switching neurons off");
+  const std::vector<double> without = answer_probabilities(model, tokens, found.token, edits);
+  for (std::size_t i = 0; i < found.neurons.size(); ++i) found.neurons[i].without = without[i];
+  for (std::size_t i = 0; i < found.controls.size(); ++i) {
+    found.controls[i].without = without[found.neurons.size() + i];
   }
   return found;
 }

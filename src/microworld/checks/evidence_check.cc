@@ -185,7 +185,8 @@ class SubjectExamination {
 
   double probability_without(const Variant& variant, const std::vector<HeadName>& heads) const {
     require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
-    return answer_probability_without(model_, variant.tokens, variant.answer, heads);
+    Interventions off = switching_off(model_.specification(), heads);
+    return answer_probability(model_, variant.tokens, variant.answer, &off);
   }
 
   double probability_without_edges(const Variant& variant) const {
@@ -250,10 +251,19 @@ class SubjectExamination {
     return probability(variant, &cutter);
   }
 
-  double mean_without(const std::vector<HeadName>& heads) const {
-    double sum = 0;
-    for (const Variant& variant : choosing_) sum += probability_without(variant, heads);
-    return sum / static_cast<double>(choosing_.size());
+  // For each list of heads.
+  std::vector<double> means_without(std::span<const std::vector<HeadName>> lists) const {
+    std::vector<double> means(lists.size(), 0.0);
+    std::vector<Interventions> off;
+    for (const auto& heads : lists) off.push_back(switching_off(model_.specification(), heads));
+    for (const Variant& variant : choosing_) {
+      require(!stop_requested(options_.stop), ErrorCode::interrupted, "interrupted");
+      const std::vector<double> without =
+          answer_probabilities(model_, variant.tokens, variant.answer, off);
+      for (std::size_t i = 0; i < means.size(); ++i) means[i] += without[i];
+    }
+    for (double& mean : means) mean /= static_cast<double>(choosing_.size());
+    return means;
   }
 
   bool is_chosen(const HeadName& head) const {
@@ -261,9 +271,10 @@ class SubjectExamination {
   }
 
   void choose_heads() {
-    const double before = mean_without({});
+    const std::vector<HeadName> none;
+    const double before = means_without({&none, 1}).front();
     check_.heads = heads_that_halve(model_.specification(), before, options_.max_heads,
-                                    [&](const auto& heads) { return mean_without(heads); })
+                                    [&](const auto& lists) { return means_without(lists); })
                        .heads;
   }
 

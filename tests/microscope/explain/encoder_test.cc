@@ -103,6 +103,8 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
   const std::vector<Point> points{{PointKind::residual_pre, 0}};
   const NeuronId neuron[] = {{0, 0}};
   const HeadName head[] = {{0, 0}};
+  std::vector<Interventions> off;
+  off.push_back(switching_off(transformer.specification(), head));
   const auto tokenizer = testing::microworld_tokenizer();
   const StackActivations base(transformer.specification(), 1, 7, Keep::every_block);
   struct Entry {
@@ -140,8 +142,7 @@ TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
       {"weight processing", [&] { process_weights(transformer); }},
       {"the probability of an answer", [&] { next_token_probabilities(transformer, tokens); }},
       {"the probability of an answer", [&] { answer_probability(transformer, tokens, 3); }},
-      {"the probability of an answer",
-       [&] { answer_probability_without(transformer, tokens, 3, head); }},
+      {"the probability of an answer", [&] { answer_probabilities(transformer, tokens, 3, off); }},
       {"effects of edges",
        [&] {
          edge_to_show(transformer, tokens, {{6, 7}, single_tokens(7)});

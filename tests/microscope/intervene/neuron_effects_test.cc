@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <set>
+#include <span>
 
 #include "base/expect_error.h"
 #include "microscope/explain/attribution.h"
@@ -80,6 +82,36 @@ TEST_P(NeuronEffectsOf, SwitchingOffIsMeasured) {
   for (const NeuronControl& control : found.controls) {
     EXPECT_NE(control.id.neuron, found.neurons.front().id.neuron);
     EXPECT_EQ(control.id.layer, 1);
+  }
+}
+
+// More edits than one pass takes, of heads and of neurons; in f32 and in quantised weights.
+TEST_P(NeuronEffectsOf, EditsThatShareAPassGiveTheProbabilitiesOfTheirOwn) {
+  for (const auto format : {kernels::WeightFormat::f32, kernels::WeightFormat::int8}) {
+    Transformer transformer = testing::toy_transformer(GetParam().stack);
+    transformer.parameters().prepare(format);
+    const StackSpecification& stack = transformer.specification();
+    for (const std::int64_t length : {1, 7, 24}) {
+      const std::vector<std::int32_t> tokens = testing::random_tokens(length, 61, 6);
+      std::vector<Interventions> edits;
+      for (const HeadName& head : all_heads(stack)) {
+        edits.push_back(switching_off(stack, std::span(&head, 1)));
+      }
+      for (std::int64_t neuron = 0; neuron < 40; ++neuron) {
+        edits.push_back({stack,
+                         {{.point = {PointKind::neurons_post, neuron % stack.layers},
+                           .where = {.neurons = {neuron}, .first_position = length / 2},
+                           .change = ScaleBy{-2}}}});
+      }
+      const std::vector<double> together = answer_probabilities(transformer, tokens, 5, edits);
+      ASSERT_EQ(together.size(), edits.size());
+      std::set<double> different;
+      for (std::size_t i = 0; i < edits.size(); ++i) {
+        EXPECT_EQ(together[i], answer_probability(transformer, tokens, 5, &edits[i])) << i;
+        different.insert(together[i]);
+      }
+      EXPECT_GT(different.size(), edits.size() / 4) << "each edit is one of its own";
+    }
   }
 }
 
