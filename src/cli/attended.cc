@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
+#include <string>
 
 #include "base/utf8.h"
 #include "cli/attend.h"
 #include "cli/output.h"
 #include "cli/terminal/text.h"
+#include "cli/weights_map.h"
 #include "engine/views/token_json.h"
 
 namespace heed::cli {
@@ -105,6 +108,103 @@ std::vector<float> word_weights(const AttendedTexts& pair, AttentionSite site,
     }
   }
   return sums;
+}
+
+namespace {
+
+// The lines above a map.
+void print_map_heading(const std::string& title, const HeadHabitStrength& habit,
+                       AttentionScope scope, MapUnit unit, const Screen& screen) {
+  const Ink& ink = screen.ink;
+  print("\n" + ink.title(title) +
+        ink.quiet("  mostly " + habit_text(habit) + "; counted from 0\n"));
+  print(
+      ink.quiet(scope == AttentionScope::other_text
+                    ? "  Rows are the target, columns the source; weights of a row sum to 100 %.\n"
+                    : "  Rows are queries, columns keys; the weights of a row sum to 100 %.\n"));
+  if (unit == MapUnit::words) {
+    print(ink.quiet(
+        "  A word's row is that of its last token; the weights of its tokens are summed.\n"));
+  }
+  print("\n");
+}
+
+}  // namespace
+
+void print_head_map(const AttendedTexts& texts, const HeadChoice& choice, MapUnit unit,
+                    const Screen& screen) {
+  Tensor<float> weights = texts.pattern(choice.site, choice.layer, choice.head);
+  const AttendedSite site = texts.site(choice.site);
+  print_texts(texts, screen);
+  const std::string title =
+      texts.is_pair()
+          ? fmt::format("{}, block {}, head {}", site_title(choice.site), choice.layer, choice.head)
+          : fmt::format("Layer {}, head {}", choice.layer, choice.head);
+  print_map_heading(title, site.habit(weights, choice.layer), site.scope, unit, screen);
+  if (unit == MapUnit::words) weights = texts.by_words(choice.site, weights);
+  const auto names = [&](PairSide side) {
+    std::vector<std::string> names;
+    if (unit == MapUnit::tokens) {
+      for (const std::string& token : texts.bytes(side)) names.push_back(named_bytes(token));
+    } else {
+      for (const TextWord& word : texts.words(side)) names.push_back(word.text);
+    }
+    return names;
+  };
+  print_weights_map({.queries = names(texts.query_side(choice.site)),
+                     .keys = names(texts.key_side(choice.site)),
+                     .weights = weights.view(),
+                     .is_causal = site.scope == AttentionScope::past},
+                    screen);
+}
+
+namespace {
+
+std::string told_of(const AttendedTexts& text, const ShownEdge& edge) {
+  const auto name = [&](const TokenChange& change) {
+    return fit(visible(text.model.token_bytes(change.token)), 16);
+  };
+  std::string says =
+      fmt::format("{}ith the edge to {} cut, {} goes from {} to {}",
+                  edge.decides() ? "W" : "No single edge decides this: w",
+                  fit(text.label(edge.effect.edge.key.begin, 24), 20), name(edge.likeliest),
+                  percent(edge.likeliest.before), percent(edge.likeliest.after));
+  if (edge.decides() && !edge.gained.empty()) {
+    const TokenChange& gained = edge.gained.front();
+    says += fmt::format(", and {} from {} to {}", name(gained), percent(gained.before),
+                        percent(gained.after));
+  }
+  return says + ".";
+}
+
+// Heads as sentences name them: "block 4, head 1" for "L4H1".
+std::string in_words(const std::string& sentences) {
+  static const std::regex name("(^|[.!?] )?\\bL([0-9]+)H([0-9]+)\\b");
+  std::string text;
+  auto at = sentences.cbegin();
+  for (std::sregex_iterator found(sentences.begin(), sentences.end(), name), end; found != end;
+       ++found) {
+    text.append(at, (*found)[0].first);
+    text += fmt::format("{}{} {}, head {}", found->str(1), (*found)[1].matched ? "Block" : "block",
+                        found->str(2), found->str(3));
+    at = (*found)[0].second;
+  }
+  return text.append(at, sentences.cend());
+}
+
+}  // namespace
+
+std::vector<TokenRun> shown_keys(const AttendedTexts& text) {
+  if (!splits_characters(text.target_bytes)) return single_tokens(text.size());
+  return token_runs(text.target_words);
+}
+
+std::string why_shown(const AttendedTexts& text, const HeadToShow& shown) {
+  if (!shown.example.empty()) {
+    return fmt::format("The example “{}” is about this head. {}", shown.example,
+                       in_words(shown.caption));
+  }
+  return shown.edge ? told_of(text, *shown.edge) : "";
 }
 
 }  // namespace heed::cli

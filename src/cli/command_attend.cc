@@ -21,7 +21,6 @@
 #include "engine/loaded_model.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
-#include "engine/views/shown_edge_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/intervene/pair_effects.h"

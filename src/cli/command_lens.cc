@@ -14,7 +14,6 @@
 #include "cli/pair_command.h"
 #include "cli/terminal/text.h"
 #include "engine/loaded_model.h"
-#include "engine/views/nearest_words_json.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/traces/recorded_pass.h"

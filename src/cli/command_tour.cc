@@ -18,7 +18,6 @@
 #include "cli/unread.h"
 #include "engine/views/reading_json.h"
 #include "engine/views/report_json.h"
-#include "engine/views/shown_edge_json.h"
 #include "engine/views/token_json.h"
 #include "generate/generator.h"
 #include "microscope/intervene/edge_effects.h"

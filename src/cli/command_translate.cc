@@ -24,7 +24,7 @@
 #include "engine/long_texts.h"
 #include "engine/searched_beams.h"
 #include "engine/views/reading_json.h"
-#include "engine/views/translation_json.h"
+#include "engine/views/report_json.h"
 
 namespace heed::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"
 #include "engine/loaded_model.h"
-#include "engine/views/translation_json.h"
+#include "engine/views/report_json.h"
 #include "microworld/bilingual/bilingual.h"
 #include "microworld/checks/pair_check.h"
 

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "engine/views/token_json.h"
 #include "microscope/attention/alignment.h"
-#include "microscope/intervene/alignment_cuts.h"
+#include "microscope/intervene/pair_effects.h"
 #include "microworld/bilingual/bilingual.h"
 
 namespace heed {

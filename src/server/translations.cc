@@ -4,7 +4,7 @@
 
 #include "engine/loaded_model.h"
 #include "engine/views/reading_json.h"
-#include "engine/views/translation_json.h"
+#include "engine/views/report_json.h"
 #include "server/fields.h"
 #include "server/service.h"
 

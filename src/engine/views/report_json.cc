@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "base/json.h"
 #include "engine/views/reading_json.h"
@@ -10,11 +12,13 @@
 #include "formats/config_fields.h"
 #include "formats/config_file.h"
 #include "formats/format.h"
+#include "microscope/traces/point_names.h"
 #include "model/architecture.h"
 #include "model/cache.h"
 #include "model/parameter_count.h"
 
 namespace heed {
+
 namespace {
 
 std::string family_of(const StackSpecification& stack) {
@@ -232,6 +236,117 @@ OrderedJson effects_json(const LoadedModel& model, std::span<const PredictionEff
                     {"actual", std::move(actual)}});
   }
   return list;
+}
+
+namespace {
+
+OrderedJson near_word_json(const LoadedModel& model, const NearWord& word) {
+  return {{"token", token_json(model, word.token)}, {"cosine", json_number(word.cosine)}};
+}
+
+}  // namespace
+
+OrderedJson nearest_words_json(const LoadedModel& model, const NearestWordsByDepth& found) {
+  OrderedJson depths = OrderedJson::array();
+  for (std::size_t depth = 0; depth < found.depths.size(); ++depth) {
+    const NearestWords& here = found.depths[depth];
+    OrderedJson words = OrderedJson::array();
+    for (const NearWord& word : here.words) words.push_back(near_word_json(model, word));
+    depths.push_back({{"point", point_name(found.points[depth])},
+                      {"words", std::move(words)},
+                      {"best", near_word_json(model, here.best)},
+                      {"chance", json_number(here.chance)}});
+  }
+  return {{"position", found.position},
+          {"shuffles", nearest_word_shuffles},
+          {"depths", std::move(depths)}};
+}
+
+namespace {
+
+OrderedJson token_change_json(const LoadedModel& model, const TokenChange& change) {
+  return {{"token", token_json(model, change.token)},
+          {"before", json_number(change.before)},
+          {"after", json_number(change.after)}};
+}
+
+OrderedJson measured_json(const std::optional<double>& value) {
+  return value ? OrderedJson(json_number(*value)) : OrderedJson(nullptr);
+}
+
+}  // namespace
+
+OrderedJson shown_edge_json(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                            const ShownEdge& shown) {
+  const AttentionEdge& edge = shown.effect.edge;
+  std::string text;
+  for (std::int64_t s = edge.key.begin; s < edge.key.end; ++s) {
+    text += token_text(model, tokens[static_cast<std::size_t>(s)]);
+  }
+  OrderedJson gained = OrderedJson::array();
+  for (const TokenChange& each : shown.gained) gained.push_back(token_change_json(model, each));
+  return {{"layer", edge.head.layer},
+          {"head", edge.head.head},
+          {"query", shown.query},
+          {"key", {{"begin", edge.key.begin}, {"end", edge.key.end}, {"text", text}}},
+          {"weight", json_number(shown.effect.weight)},
+          {"cut", json_number(shown.effect.cut)},
+          {"direct", measured_json(shown.effect.direct)},
+          {"replaced", measured_json(shown.effect.replaced)},
+          {"others", {{"count", shown.others}, {"cut", measured_json(shown.others_cut)}}},
+          {"threshold", json_number(shown.threshold)},
+          {"decides", shown.decides()},
+          {"word_cut", json_number(shown.word_cut)},
+          {"likeliest", token_change_json(model, shown.likeliest)},
+          {"likeliest_without", token_change_json(model, shown.likeliest_without)},
+          {"gained", std::move(gained)},
+          {"measured", shown.measured},
+          {"positions_read", shown.positions_read}};
+}
+
+OrderedJson aligned_words_json(std::span<const AlignedWord> links) {
+  OrderedJson list = OrderedJson::array();
+  for (const AlignedWord& link : links) {
+    list.push_back(
+        {{"target", link.target}, {"source", link.source}, {"weight", json_number(link.weight)}});
+  }
+  return list;
+}
+
+OrderedJson head_alignments_json(std::vector<HeadAlignment> heads) {
+  std::ranges::stable_sort(heads, {},
+                           [](const HeadAlignment& head) { return head.counts.error_rate(); });
+  OrderedJson list = OrderedJson::array();
+  for (const HeadAlignment& head : heads) {
+    list.push_back({{"layer", head.layer},
+                    {"head", head.head},
+                    {"error_rate", json_number(head.counts.error_rate())},
+                    {"precision", json_number(head.counts.precision())},
+                    {"recall", json_number(head.counts.recall())}});
+  }
+  return list;
+}
+
+OrderedJson greedy_translation_json(const LoadedModel& translator,
+                                    const GreedyTranslation& translation) {
+  return {{"text", translator.target_text(translation.tokens)},
+          {"tokens", tokens_json(translator, translation.tokens)},
+          {"finished", translation.is_finished()},
+          {"log_probability", json_number(translation.log_probability)}};
+}
+
+OrderedJson hypothesis_json(const LoadedModel& translator, const TokenHypothesis& hypothesis) {
+  const Tokenizer& target = translator.require_tokenizer();
+  OrderedJson tokens = OrderedJson::array();
+  for (const std::int32_t id : hypothesis.tokens) {
+    const bool is_known = id < target.vocabulary_size();
+    tokens.push_back(token_json(id, is_known ? target.token_bytes(id) : fmt::format("#{}", id)));
+  }
+  return {{"text", translator.target_text(hypothesis.tokens)},
+          {"score", hypothesis.score},
+          {"log_probability", hypothesis.log_probability},
+          {"finished", hypothesis.finished},
+          {"tokens", std::move(tokens)}};
 }
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 // JSON documents shared by the command line and the server.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,9 +9,12 @@
 #include "base/json_fwd.h"
 #include "engine/loaded_model.h"
 #include "generate/sampler.h"
+#include "microscope/attention/alignment.h"
 #include "microscope/attention/head_statistics.h"
 #include "microscope/attention/text_words.h"
 #include "microscope/attention/word_walk.h"
+#include "microscope/explain/word_directions.h"
+#include "microscope/intervene/edge_effects.h"
 #include "microscope/intervene/pair_effects.h"
 #include "model/architecture.h"
 
@@ -50,5 +54,35 @@ OrderedJson text_json(const LoadedModel& model, std::span<const std::int32_t> id
 
 // {"position", "moved", "actual": {"token", "before", "after"} or null} of each position.
 OrderedJson effects_json(const LoadedModel& model, std::span<const PredictionEffect> effects);
+
+// Nearest words as the command line and the server write them.
+
+// {"position", "shuffles", "depths": [{"point", "words": [{"token", "cosine"}], "best", "chance"}]}
+OrderedJson nearest_words_json(const LoadedModel& model, const NearestWordsByDepth& found);
+
+// The edge of attention that is shown for a word, as JSON.
+
+// {"layer", "head", "query", "key": {"begin", "end", "text"}, "weight", "cut", "direct",
+// "replaced", "others": {"count", "cut"}, "threshold", "decides", "word_cut", "likeliest",
+// "likeliest_without", "gained", "measured", "positions_read"}: see ShownEdge. Tokens are {"token",
+// "before", "after"}; what was not measured is null.
+OrderedJson shown_edge_json(const LoadedModel& model, std::span<const std::int32_t> tokens,
+                            const ShownEdge& shown);
+
+// JSON documents about translations, shared by the command line and the server.
+
+// [{"target", "source", "weight"}], counted in words
+OrderedJson aligned_words_json(std::span<const AlignedWord> links);
+
+// {"layer", "head", "error_rate", "precision", "recall"}, the best first.
+OrderedJson head_alignments_json(std::vector<HeadAlignment> heads);
+
+// {"text", "tokens", "finished", "log_probability"}
+OrderedJson greedy_translation_json(const LoadedModel& translator,
+                                    const GreedyTranslation& translation);
+
+// {"text", "score", "log_probability", "finished", "tokens": [{"id", "text"}]}; the end of a
+// translation is one of its tokens.
+OrderedJson hypothesis_json(const LoadedModel& translator, const TokenHypothesis& hypothesis);
 
 }  // namespace heed

@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 #include "microscope/explain/vectors.h"
-#include "microscope/traces/depth_vectors.h"
+#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 
 namespace heed {

@@ -6,6 +6,7 @@
 #include "microscope/traces/recorded_pass.h"
 
 namespace heed {
+
 float* copy_elements(View<const float> from, float* to) {
   if (from.rank() == 0) {
     *to = *from.data();
@@ -93,6 +94,17 @@ Capture trace_patterns(const Transformer& model, std::span<const std::int32_t> t
     points.push_back({PointKind::pattern, layer});
   }
   return trace(model, tokens, std::move(points));
+}
+
+Tensor<float> vectors_at(const Capture& capture, std::int64_t position) {
+  const std::vector<Point>& points = capture.points();
+  const std::int64_t channels = capture.at(points.front()).view().extent(2);
+  Tensor<float> vectors(Shape{std::ssize(points), channels});
+  for (std::int64_t row = 0; row < std::ssize(points); ++row) {
+    const Tensor<float>& values = capture.at(points[static_cast<std::size_t>(row)]);
+    std::ranges::copy(values.view()[0][position].span(), vectors.view()[row].span().begin());
+  }
+  return vectors;
 }
 
 }  // namespace heed

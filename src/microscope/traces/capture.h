@@ -1,6 +1,7 @@
 // A probe that keeps copies of selected points.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -46,5 +47,10 @@ Capture trace(const Transformer& model, std::span<const std::int32_t> tokens,
 
 // The patterns of all layers, each (1, H, T, T).
 Capture trace_patterns(const Transformer& model, std::span<const std::int32_t> tokens);
+
+// The vector of one position at several depths.
+
+// (points, C), of the points (1, T, C) that were captured, in their order.
+Tensor<float> vectors_at(const Capture& capture, std::int64_t position);
 
 }  // namespace heed

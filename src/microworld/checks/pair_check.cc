@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "microscope/intervene/alignment_cuts.h"
 #include "microscope/intervene/pair_effects.h"
 #include "scoring/bleu.h"
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/random.h"
-#include "microscope/traces/depth_vectors.h"
+#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 #include "microworld/microworld.h"
 

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
-#include "engine/views/translation_json.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/attention/word_walk.h"
 #include "server/explorer/array_reply.h"

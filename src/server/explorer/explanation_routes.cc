@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "engine/views/derivation.h"
-#include "engine/views/shown_edge_json.h"
+#include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"

@@ -7,7 +7,7 @@
 #include "engine/sense_sentences.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/senses.h"
-#include "microscope/traces/depth_vectors.h"
+#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 #include "server/explorer/state.h"
 

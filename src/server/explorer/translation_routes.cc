@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "engine/searched_beams.h"
+#include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
-#include "engine/views/translation_json.h"
 #include "server/explorer/state.h"
 #include "server/fields.h"
 

@@ -4,12 +4,12 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "engine/views/nearest_words_json.h"
+#include "engine/views/report_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/vectors.h"
 #include "microscope/explain/word_directions.h"
 #include "microscope/intervene/intervention.h"
-#include "microscope/traces/depth_vectors.h"
+#include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
 #include "server/explorer/state.h"
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "microscope/families.h"
-#include "microscope/traces/depth_vectors.h"
+#include "microscope/traces/capture.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-#include "microscope/intervene/alignment_cuts.h"
+#include "microscope/intervene/pair_effects.h"
 
 #include <gtest/gtest.h>
 
