@@ -28,6 +28,11 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text;
 }
 
+std::string_view trimmed(std::string_view text, std::string_view spaces) {
+  text.remove_prefix(std::min(text.find_first_not_of(spaces), text.size()));
+  return text.substr(0, text.find_last_not_of(spaces) + 1);
+}
+
 std::vector<std::string_view> text_lines(std::string_view text) {
   text = without_byte_order_mark(text);
   std::vector<std::string_view> lines;

@@ -14,15 +14,19 @@ std::string_view without_byte_order_mark(std::string_view text);
 // The lines of `text`, as views of it, without byte order mark and line ends (\n or \r\n).
 std::vector<std::string_view> text_lines(std::string_view text);
 
+// The text without these characters at both ends.
+std::string_view trimmed(std::string_view text, std::string_view spaces = " \t\r\n");
+
 // Letters of ASCII, whatever the locale of the process.
 constexpr char ascii_lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
 // Bytes above 0x7F stay as they are.
-inline std::string ascii_lower(std::string text) {
-  for (char& letter : text) letter = ascii_lower(letter);
-  return text;
+inline std::string ascii_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& letter : lower) letter = ascii_lower(letter);
+  return lower;
 }
 
 constexpr bool is_ascii_punctuation(char letter) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "heed/version.h"
 
 namespace heed {
@@ -41,13 +42,6 @@ ParsedUrl parse_url(const std::string& text) {
   if (!whole || curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) return {};
   const std::string scheme = url_part(url, CURLUPART_SCHEME);
   return scheme == "http" || scheme == "https" ? std::move(url) : nullptr;
-}
-
-std::string lower_case(std::string text) {
-  for (char& letter : text) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return text;
 }
 
 constexpr int milliseconds_between_stops = 100;
@@ -144,8 +138,8 @@ void read_reply_header(CURL* handle, HttpReply& reply) {
 std::string url_origin(const std::string& url) {
   const ParsedUrl parsed = parse_url(url);
   if (parsed == nullptr) return {};
-  return url_part(parsed, CURLUPART_SCHEME) + "://" + lower_case(url_part(parsed, CURLUPART_HOST)) +
-         ":" + url_part(parsed, CURLUPART_PORT);
+  return url_part(parsed, CURLUPART_SCHEME) + "://" +
+         ascii_lower(url_part(parsed, CURLUPART_HOST)) + ":" + url_part(parsed, CURLUPART_PORT);
 }
 
 std::string checked_endpoint(const std::string& url, std::string_view source) {

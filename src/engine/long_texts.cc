@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace heed {
@@ -13,11 +14,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> treatment_names{"refuse", "crop", "split"};
 constexpr std::string_view spaces = " \t\v\f";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(spaces), text.size());
-  return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
-}
 
 bool begins_character(std::string_view text, std::size_t position) {
   return position >= text.size() || (static_cast<unsigned char>(text[position]) & 0xC0U) != 0x80U;
@@ -104,10 +100,10 @@ std::vector<std::string> fitting_parts(const LoadedModel& translator, std::strin
                                        LongTexts treatment) {
   const Fitting fitting(translator);
   // Others are refused where they are encoded.
-  const bool is_text = is_valid_utf8(text) && !trimmed(text).empty();
+  const bool is_text = is_valid_utf8(text) && !trimmed(text, spaces).empty();
   if (treatment == LongTexts::refuse || !is_text || fitting.fits(text)) return {std::string(text)};
   std::vector<std::string> parts;
-  for (std::string_view rest = trimmed(text); !rest.empty();) {
+  for (std::string_view rest = trimmed(text, spaces); !rest.empty();) {
     if (fitting.fits(rest)) {
       parts.emplace_back(rest);
       break;
@@ -116,9 +112,9 @@ std::vector<std::string> fitting_parts(const LoadedModel& translator, std::strin
     std::size_t end = treatment == LongTexts::split ? last_sentence_end(rest, longest) : 0;
     if (end == 0) end = last_word_end(rest, longest);
     if (end == 0) end = longest;
-    parts.emplace_back(trimmed(rest.substr(0, end)));
+    parts.emplace_back(trimmed(rest.substr(0, end), spaces));
     if (treatment == LongTexts::crop) break;
-    rest = trimmed(rest.substr(end));
+    rest = trimmed(rest.substr(end), spaces);
   }
   return parts;
 }

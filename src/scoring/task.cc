@@ -15,13 +15,6 @@ namespace heed::scoring {
 namespace {
 
 constexpr std::size_t max_choices = 100;
-constexpr std::string_view space = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(space);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
-}
 
 // A line of a file, and how messages name it.
 struct TaskLine {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/text.h"
 #include "server/http_parser.h"
 
 namespace heed::server {
@@ -63,7 +64,7 @@ bool same_key(const std::string& given, const std::string& key) {
 std::string given_key(const Request& request) {
   constexpr std::string_view scheme = "bearer ";
   const std::string authorization = request.header("authorization");
-  if (lower_case(authorization.substr(0, scheme.size())) == scheme) {
+  if (ascii_lower(authorization.substr(0, scheme.size())) == scheme) {
     return authorization.substr(scheme.size());
   }
   return request.header("x-api-key");
@@ -115,7 +116,7 @@ std::string Authority::text() const { return port ? fmt::format("{}:{}", host, *
 std::optional<Authority> parse_authority(std::string_view text) {
   Authority authority;
   const std::size_t size = host_size(text);
-  authority.host = lower_case(text.substr(0, size));
+  authority.host = ascii_lower(text.substr(0, size));
   if (size < text.size()) {
     if (text[size] != ':' || size + 1 == text.size()) return std::nullopt;
     authority.port = parse_port(text.substr(size + 1));
@@ -149,7 +150,7 @@ std::string Origin::text() const {
 std::optional<Origin> parse_origin(std::string_view text) {
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) return std::nullopt;
-  const std::string scheme = lower_case(text.substr(0, colon));
+  const std::string scheme = ascii_lower(text.substr(0, colon));
   if (scheme != "http" && scheme != "https") return std::nullopt;
   auto authority = parse_authority(text.substr(colon + 3));
   if (!authority) return std::nullopt;
@@ -214,7 +215,7 @@ void Gate::check_body_headers(const Request& request) const {
   if (!request.header("content-encoding").empty()) {
     throw HttpError(415, "a body must not be compressed (Content-Encoding)");
   }
-  const std::string type = lower_case(request.header("content-type"));
+  const std::string type = ascii_lower(request.header("content-type"));
   if (type.starts_with("multipart/")) {
     throw HttpError(415, "a body must be JSON (Content-Type: application/json), not a form");
   }

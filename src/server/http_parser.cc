@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/text.h"
 #include "server/exchange.h"
 #include "server/gate.h"
 
@@ -68,7 +69,7 @@ std::string copy(const View& view) {
 // Of "http://host:port/path" the host replaces the Host header (RFC 9112, 3.2.2).
 void split_absolute_target(RequestHeader& header) {
   const std::string& target = header.target;
-  const std::string start = lower_case(std::string_view(target).substr(0, 8));
+  const std::string start = ascii_lower(std::string_view(target).substr(0, 8));
   const std::size_t begin = start == "https://" ? 8 : start.starts_with("http://") ? 7 : 0;
   if (begin == 0) return;
   const std::size_t end = std::min(target.find_first_of("/?#", begin), target.size());
@@ -86,12 +87,6 @@ void check_host(const RequestHeader& header) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return result;
-}
 
 bool is_token_character(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -145,7 +140,7 @@ BodyFraming body_framing(const HeaderFields& fields) {
     if (length != fields.end()) {
       throw HttpError(400, "a request has a Content-Length or a Transfer-Encoding, not both");
     }
-    if (lower_case(coding->second) != "chunked") {
+    if (ascii_lower(coding->second) != "chunked") {
       throw HttpError(400, fmt::format("the Transfer-Encoding must be chunked, not '{}'",
                                        quotable(coding->second)));
     }
@@ -189,7 +184,7 @@ class RequestParser::Implementation {
     for (const auto& field : message) {
       const std::string value = copy(field.value());
       const auto [known, is_new] =
-          header.fields.emplace(lower_case(copy(field.name_string())), value);
+          header.fields.emplace(ascii_lower(copy(field.name_string())), value);
       if (!is_new) known->second += ", " + value;
     }
     parser_.eager(true);

@@ -16,9 +16,6 @@ namespace heed::server {
 inline constexpr std::size_t max_target = 2048;
 inline constexpr std::size_t max_request_line = max_target + 32;
 
-// ASCII only.
-std::string lower_case(std::string_view text);
-
 bool is_token_character(char c);
 
 // `line` is one line without its CR LF. They throw HttpError 400, for a target that is too long 414

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/text.h"
 #include "server/http_parser.h"
 
 namespace heed::server {
@@ -216,7 +217,7 @@ void HttpSession::receive_body(RequestParser& parser) {
   const RequestHeader& header = parser.header();
   const auto expected = header.fields.find("expect");
   const bool expects = !header.is_http_1_0 && expected != header.fields.end();
-  if (expects && lower_case(expected->second) != "100-continue") {
+  if (expects && ascii_lower(expected->second) != "100-continue") {
     throw HttpError(417, "the only supported expectation is 100-continue");
   }
   if (parser.phase() == Phase::complete) return;

@@ -137,16 +137,10 @@ constexpr std::size_t max_bytes = 160;
 
 constexpr std::string_view space = " \t\r";
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(space);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
-}
-
 // The text without its last word; empty where it has one word.
 std::string_view without_last_word(std::string_view text) {
   const std::size_t end = text.find_last_of(space);
-  return end == std::string_view::npos ? std::string_view() : trimmed(text.substr(0, end));
+  return end == std::string_view::npos ? std::string_view() : trimmed(text.substr(0, end), space);
 }
 
 std::string_view shortened(std::string_view line, const Tokenizer& tokenizer,
@@ -169,7 +163,7 @@ std::string sample_sentence(const TextViews& texts, const Tokenizer& tokenizer,
       const std::size_t end = std::min(text.find('\n'), text.size());
       std::string_view line = text.substr(0, end);
       text.remove_prefix(std::min(end + 1, text.size()));
-      line = trimmed(line.substr(0, line.find("<|endoftext|>")));
+      line = trimmed(line.substr(0, line.find("<|endoftext|>")), space);
       if (!is_valid_utf8(line)) continue;
       line = shortened(line, tokenizer, max_tokens);
       if (line.size() > longest.size()) longest = line;

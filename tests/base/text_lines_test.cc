@@ -23,5 +23,13 @@ TEST(TextLines, DropTheMarkBeforeTheFirstOnly) {
   EXPECT_EQ(without_byte_order_mark("\xEF\xBBone"), "\xEF\xBBone");
 }
 
+TEST(Trimmed, LeavesOutSpacesAtBothEnds) {
+  EXPECT_EQ(trimmed(" \t a b \r\n"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  EXPECT_EQ(trimmed(""), "");
+  EXPECT_EQ(trimmed(" \n "), "");
+  EXPECT_EQ(trimmed("\na ", " "), "\na");
+}
+
 }  // namespace
 }  // namespace heed

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "tokenizer/written_words.h"
 
@@ -10,20 +11,6 @@ namespace heed {
 namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-
-bool is_ascii_punctuation(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return (byte >= 33 && byte <= 47) || (byte >= 58 && byte <= 64) || (byte >= 91 && byte <= 96) ||
-         (byte >= 123 && byte <= 126);
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 std::string list_of(const std::vector<TextWord>& words) {
   constexpr std::size_t most = 40;
@@ -121,7 +108,7 @@ const TextWord& find_word(const std::vector<TextWord>& words, std::string_view w
   }
   if (occurrences.empty()) {
     for (const TextWord& candidate : words) {
-      if (lower_case(candidate.text) == lower_case(word)) occurrences.push_back(&candidate);
+      if (ascii_lower(candidate.text) == ascii_lower(word)) occurrences.push_back(&candidate);
     }
   }
   require(!occurrences.empty(), ErrorCode::not_found,

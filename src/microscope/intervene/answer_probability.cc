@@ -1,29 +1,17 @@
 #include "microscope/intervene/answer_probability.h"
 #include "kernels/elements.h"
+#include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace heed {
 
 namespace {
 
 constexpr std::int64_t rows_together = 1024;  // of a pass: more make it no faster
-
-std::vector<double> softmax_of(std::span<const float> logits) {
-  const double largest = *std::ranges::max_element(logits);
-  std::vector<double> probabilities;
-  double sum = 0;
-  for (const float logit : logits) {
-    probabilities.push_back(std::exp(logit - largest));
-    sum += probabilities.back();
-  }
-  for (double& probability : probabilities) probability /= sum;
-  return probabilities;
-}
 
 // (texts, V), at the last position of each.
 Tensor<float> last_logits(const Transformer& model, const StackActivations& activations,
@@ -69,7 +57,7 @@ std::vector<double> next_token_probabilities(const Transformer& model,
   const StackActivations activations(model.specification(), 1, positions, Keep::one_block);
   model.forward({tokens.data(), {1, positions}},
                 {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
-  return softmax_of(last_logits(model, activations, 1, positions).span());
+  return probabilities_of(last_logits(model, activations, 1, positions).span());
 }
 
 double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
@@ -99,7 +87,8 @@ std::vector<double> answer_probabilities(const Transformer& model,
                   {.sequences = {count, positions}, .editor = &editor}, activations);
     const Tensor<float> logits = last_logits(model, activations, count, positions);
     for (std::int64_t text = 0; text < count; ++text) {
-      found.push_back(softmax_of(logits.view()[text].span())[static_cast<std::size_t>(answer)]);
+      found.push_back(
+          probabilities_of(logits.view()[text].span())[static_cast<std::size_t>(answer)]);
     }
   }
   return found;
