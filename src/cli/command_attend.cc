@@ -15,7 +15,7 @@
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
-#include "cli/pair_command.h"
+#include "cli/pair_options.h"
 #include "cli/unread.h"
 #include "engine/head_to_show.h"
 #include "engine/loaded_model.h"

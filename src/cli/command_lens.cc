@@ -11,7 +11,7 @@
 #include "cli/intervention_options.h"
 #include "cli/lens.h"
 #include "cli/output.h"
-#include "cli/pair_command.h"
+#include "cli/pair_options.h"
 #include "cli/terminal/text.h"
 #include "engine/loaded_model.h"
 #include "engine/views/report_json.h"

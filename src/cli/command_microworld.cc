@@ -15,7 +15,7 @@
 #include "cli/microworld_pairs.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
-#include "cli/pair_command.h"
+#include "cli/pair_options.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/text.h"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -18,7 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
-#include "cli/pair_command.h"
+#include "cli/pair_options.h"
 #include "cli/result_file.h"
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"

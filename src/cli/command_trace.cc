@@ -12,7 +12,7 @@
 #include "cli/intervention_options.h"
 #include "cli/model_options.h"
 #include "cli/output.h"
-#include "cli/pair_command.h"
+#include "cli/pair_options.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text.h"

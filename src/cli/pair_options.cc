@@ -4,7 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/pair_command.h"
+#include "cli/pair_options.h"
 #include "engine/embedded_files.h"
 #include "microscope/traces/recorded_pass.h"
 
