@@ -4,15 +4,32 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "engine/loaded_model.h"
 #include "server/chat_template.h"
 #include "server/exchange.h"
 #include "server/fields.h"
-#include "server/prompts.h"
 #include "server/sequence.h"
 
 namespace heed::server {
+
+// Prompts are a string, token ids, or a list of either.
+struct PromptLimits {
+  std::size_t most = 256;   // prompts in one request
+  std::int64_t tokens = 0;  // of each
+};
+
+// Null, "" and an absent prompt are the beginning of a text, for models that have a token for it.
+// Throws FieldError; `field` is the prompt's.
+std::vector<std::vector<std::int32_t>> read_prompts(const Json* prompt, const LoadedModel& model,
+                                                    const PromptLimits& limits, const char* field);
+
+// Throws FieldError{context_length} if there are more tokens than fit.
+void require_prompt_fits(const std::vector<std::int32_t>& tokens, const PromptLimits& limits,
+                         const char* field);
 
 inline constexpr std::int64_t default_max_tokens = 16;  // of a completion; a chat's is what fits
 

@@ -1,6 +1,8 @@
 // Changes of a text before it is cut into words, and the way back to its offsets.
 #pragma once
 
+#include <utf8proc.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -162,5 +164,16 @@ std::unique_ptr<const NormaliserStep> make_replace_step(std::string from, std::s
 std::unique_ptr<const NormaliserStep> make_collapse_step(std::string to);
 
 std::unique_ptr<const NormaliserStep> make_lowercase_step();
+
+// Canonical decomposition of characters (Unicode's form D), by utf8proc.
+
+// The canonical combining class of a character; 0: it begins a sequence of marks.
+int combining_class(utf8proc_int32_t point);
+
+void append_decomposition(char32_t code_point, std::vector<utf8proc_int32_t>& points);
+
+// The marks after each character in the order of their classes, which utf8proc sorts in quadratic
+// time.
+void sort_marks(std::vector<utf8proc_int32_t>& points);
 
 }  // namespace heed

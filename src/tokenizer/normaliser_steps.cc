@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "tokenizer/character_class.h"
-#include "tokenizer/decomposition.h"
 #include "tokenizer/json_parts.h"
 
 namespace heed {
