@@ -60,6 +60,14 @@ struct Hook {
   std::function<void(const HookedPoint& point, Array& values)> call;
 };
 
+// What backward takes for a constant: attention patterns, or the deviations that norms divide by.
+// With both, gradients are linear attributions, but for the neurons (Ameisen et al. 2025).
+enum class FrozenPart { pattern, scale };
+
+// The gradient (B, T, V) of a function of logits (B, T, V), which follow texts of different lengths
+// with zeros after their ends.
+using MetricGradient = std::function<Array(const Array& logits)>;
+
 struct RunOptions {
   std::vector<Hook> hooks{};  // at one point, in their order
   // Called with the gradient at their points: of `target`, or of the mean next-token loss. What
@@ -71,6 +79,17 @@ struct RunOptions {
   // left there into that of what was given.
   std::vector<Hook> gradient_hooks{};
   GradientTarget target{};
+  // Instead of target.logits and target.logit_weights: called once, with the logits of the pass.
+  MetricGradient metric{};
+  std::vector<FrozenPart> freeze{};
+  // Of a model of one stack: the blocks [layer_begin, layer_end) that are computed; −1 is the last
+  // one's end. A pass that ends earlier has no logits: run() gives its stream (B, T, C), the input
+  // of block layer_end, instead.
+  std::int64_t layer_begin = 0;
+  std::int64_t layer_end = -1;
+  // (B, T, C): what the first of them reads, in place of the embedding of the tokens, of which only
+  // the number is then read. A pass that begins later needs it.
+  Array stream{};
   // Called at points of the pass, some each layer, on the thread that called; an exception ends the
   // pass and is rethrown.
   std::function<void()> poll{};
@@ -84,7 +103,7 @@ struct RunOptions {
 // hooks at unknown points (with the nearest names) and hooks that leave another shape;
 // Error{unsupported} for hooks at points that cannot be edited.
 
-// Logits (B, T, V) of the token after every position.
+// Logits (B, T, V) of the token after every position; see RunOptions::layer_end.
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options = {});
 // (B, T − 1): of every token but the first, in nats.
 Array next_token_losses(const Model& model, const TokenBatch& batch,

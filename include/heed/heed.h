@@ -147,6 +147,7 @@ class Model {
     std::vector<std::string> stop{};  // strings that end the generation, excluded from the text
     // If the context is full, continue with its last half; of a longer prompt, use the end.
     bool shift_context = false;
+    bool ignore_end_of_text = false;  // never sample the token that ends a text
   };
 
   struct Generation {

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,10 +66,14 @@ struct PatchMetric {
     logit_difference,  // logit of the answer - logit of the wrong answer
     probability,       // of the answer
     kl,                // Σ clean · log(clean / patched), nats
+    own,               // a function of the caller's
   };
   Kind kind = Kind::logit_difference;
-  std::int32_t answer = -1;  // kl needs none
+  std::int32_t answer = -1;  // kl and own need none
   std::int32_t wrong = -1;   // only logit_difference needs one
+  // Of logits (V), first those of the clean prompt, then of the corrupted one, then of each cell
+  // that differs from it, on the calling thread. An exception ends the sweep.
+  std::function<double(std::span<const float> logits)> own{};
 };
 
 enum class PatchMethod {
@@ -120,9 +125,10 @@ struct PatchResult {
 // Edges are cut in the corrupted prompt. With request.results, finished cells of the same request
 // are read from the file instead of computed. Throws Error{invalid_argument}, before running the
 // model, for prompts of different lengths, prompts longer than the context, tokens outside the
-// vocabulary, a head or site that does not exist, and a method that does not support the grid or
-// the metric; Error{conflict} for results of another request; Error{interrupted} if stopped, with
-// all finished cells in the file.
+// vocabulary, a head or site that does not exist, a method that does not support the grid or
+// the metric, and request.results with a metric of the caller's, which no file can name;
+// Error{conflict} for results of another request; Error{interrupted} if stopped, with all finished
+// cells in the file.
 PatchResult patch_sweep(const Model& model, const PatchRequest& request);
 
 }  // namespace heed

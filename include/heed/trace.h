@@ -49,7 +49,7 @@ struct Trace {
 };
 
 // The differentiated quantity: a weighted sum of logits, such as those of two answers with weights
-// 1 and −1, or, if `logits` is empty, the mean next-token loss.
+// 1 and −1, and of values at points; if nothing is weighted, the mean next-token loss.
 struct GradientTarget {
   struct Logit {
     std::int64_t position = 0;  // whose next-token logits are used; −1 is the last
@@ -57,6 +57,17 @@ struct GradientTarget {
     double weight = 1;
   };
   std::vector<Logit> logits{};
+  // Or of all logits, (B, T, V): what is after the end of a shorter text is not read.
+  Array logit_weights{};
+  // Of the values at points, each of its shape: what is differentiated is the sum of value times
+  // weight. Not at embeddings, norms, scores, patterns, and inputs and results of heads.
+  struct PointWeights {
+    std::string point;
+    Array weights;
+  };
+  std::vector<PointWeights> points{};
+
+  bool is_loss() const { return logits.empty() && logit_weights.empty() && points.empty(); }
 };
 
 }  // namespace heed

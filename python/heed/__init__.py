@@ -29,13 +29,14 @@ _require_main_interpreter()
 
 import atexit
 
-from . import errors, explain, interventions, microworld, patching
+from . import circuits, errors, explain, interventions, microworld, patching, utils
 from . import _heed
 from ._heed import __version__, allow_integer_prompts, set_threads, threads
-from .cache import ActivationCache, LazyAttention, PairActivationCache
+from .cache import ActivationCache, LazyAttention, PairActivationCache, load_cache
 from .errors import Error
 from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, nearest_words,
                       next_words, show_attention, show_tokens)
+from .factored import FactoredMatrix
 from .generation import Generation, Step
 from .hooks import HookPoint
 from .model import Config, Model, load
@@ -48,12 +49,20 @@ from .translation import Hypothesis, Translation
 
 Translator = Model  # the name of earlier releases for a model of an encoder and a decoder
 
+
+def __getattr__(name):
+    """heed.torch, which imports PyTorch, once it is asked for."""
+    if name == "torch":
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 atexit.register(_heed.end_computing)
 
-__all__ = ["ActivationCache", "Config", "Error", "Evaluation", "Generation", "HookPoint", "Hypothesis",
+__all__ = ["ActivationCache", "Config", "Error", "Evaluation", "FactoredMatrix", "Generation", "HookPoint", "Hypothesis",
            "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "TaskEvaluation", "Tokenizer", "Training",
            "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
-           "attribute_tokens", "detect_head", "errors", "evaluate", "evaluate_task", "explain", "get_act_name",
-           "heads", "interventions", "lens", "load", "microworld", "nearest_words", "next_words", "patching",
-           "set_threads", "show_attention", "show_tokens", "threads", "train"]
+           "attribute_tokens", "circuits", "detect_head", "errors", "evaluate", "evaluate_task", "explain", "get_act_name",
+           "heads", "interventions", "lens", "load", "load_cache", "microworld", "nearest_words", "next_words", "patching",
+           "set_threads", "show_attention", "show_tokens", "threads", "train", "utils"]

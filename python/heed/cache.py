@@ -1,5 +1,7 @@
 """What a pass computed, by TransformerLens's names."""
 
+import os
+import tempfile
 from collections.abc import Mapping
 from typing import Iterator, Optional, Tuple, Union
 
@@ -120,6 +122,72 @@ def _mask(lengths) -> np.ndarray:
     return (np.arange(lengths.max())[None] < lengths[:, None]).astype(np.int64)
 
 
+# Of a pass, beside its activations.
+_PREFIX = "heed."
+_META = ("tokens", "source_tokens", "sequences", "lengths", "source_lengths", "positions")
+
+
+class _Stored:
+    """A pass that was stored, read as heed's own is."""
+
+    def __init__(self, arrays):
+        meta = {key: np.asarray(arrays[_PREFIX + key]).tolist() for key in _META}
+        self.tokens, self.source_tokens = meta["tokens"], meta["source_tokens"]
+        self.sequences, self.positions = meta["sequences"], meta["positions"]
+        self.lengths, self.source_lengths = meta["lengths"], meta["source_lengths"]
+        self._values = {name: values for name, values in arrays.items()
+                        if not name.startswith(_PREFIX)}
+
+    @property
+    def names(self):
+        return list(self._values)
+
+    @property
+    def bytes(self) -> int:
+        return sum(values.nbytes for values in self._values.values())
+
+    def has(self, name) -> bool:
+        return name in self._values
+
+    def is_lazy(self, name) -> bool:
+        return False
+
+    def at(self, name) -> np.ndarray:
+        return self._values[name]
+
+    def full_name(self, name) -> str:
+        suffix = "_grad" if name.endswith("_grad") else ""
+        short = get_act_name(name[:len(name) - len(suffix)]) + suffix
+        found = [full for full in (name, short) if full in self._values]
+        if not found:
+            raise NotFound(f"'{name}' is not in the stored cache")
+        return found[0]
+
+
+def _restored(arrays, model=None):
+    kinds = {kind.__name__: kind for kind in (ActivationCache, PairActivationCache)}
+    kind = kinds.get(str(arrays.get(_PREFIX + "kind")))
+    if kind is None or any(_PREFIX + key not in arrays for key in _META):
+        raise InvalidArgument("these are not the activations of a cache of heed's")
+    cache = kind(_Stored(arrays), _NoModel() if model is None else model,
+                 without_batch=not bool(arrays[_PREFIX + "batch"]))
+    return cache
+
+
+class _NoModel:
+    """In the place of the model of a cache that was read without it."""
+
+    def __getattr__(self, name):
+        raise InvalidArgument("the cache was read without its model: heed.load_cache(path, model)")
+
+
+def load_cache(path, model=None):
+    """What :meth:`ActivationCache.save` wrote. With the ``model``, layers may be counted from the
+    end; stacks of the residual stream need the pass itself."""
+    with np.load(os.fspath(path), allow_pickle=False) as arrays:
+        return _restored({name: arrays[name] for name in arrays.files}, model)
+
+
 class RecordedActivations(Mapping):
     """The activations of one pass by name: NumPy views of heed's memory, (B, T, …), that outlive
     the model and the cache; scores and patterns are :class:`LazyAttention`."""
@@ -128,6 +196,7 @@ class RecordedActivations(Mapping):
         self._recorded = recorded
         self.model = model
         self.has_batch_dim = not without_batch
+        self.metric = None  # the value of the function that was differentiated, if it was one
 
     def _name(self, key) -> str:
         raise NotImplementedError
@@ -170,12 +239,53 @@ class RecordedActivations(Mapping):
         """(B, T): 1 where a position is one of a text, 0 after its end."""
         return _mask(self.lengths)
 
+    def stack_activation(self, activation_name: str, layer: int = -1,
+                         sublayer_type: Optional[str] = None) -> np.ndarray:
+        """An activation of every layer before ``layer`` [all], (layers, B, T, …)."""
+        layers = self.model.cfg.n_layers if layer is None or layer == -1 else int(layer)
+        if not 1 <= layers <= self.model.cfg.n_layers:
+            raise InvalidArgument(f"layer is {layer}, expected 1 to {self.model.cfg.n_layers}, or -1")
+        kind = () if sublayer_type is None else (sublayer_type,)
+        return np.stack([np.asarray(self[(activation_name, one, *kind)]) for one in range(layers)])
+
+    # Files
+
+    def save(self, path) -> None:
+        """Writes all activations, scores and patterns computed whole, as an .npz file that
+        :func:`heed.load_cache` and NumPy read. An existing file is replaced once it is complete."""
+        path = os.fspath(path)
+        folder, name = os.path.split(path)
+        handle, beside = tempfile.mkstemp(prefix=name + ".", dir=folder or ".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, **self._contents())
+            os.replace(beside, path)
+        except BaseException:
+            os.unlink(beside)
+            raise
+
+    def _contents(self):
+        """What a stored cache is made of again."""
+        recorded = self._recorded
+        kept = {name: np.asarray(LazyAttention(recorded, name) if recorded.is_lazy(name)
+                                 else recorded.at(name)) for name in recorded.names}
+        for key in _META:
+            kept[_PREFIX + key] = np.array(getattr(recorded, key))
+        kept[_PREFIX + "kind"] = np.array(type(self).__name__)
+        kept[_PREFIX + "batch"] = np.array(self.has_batch_dim)
+        return kept
+
+    def __reduce__(self):
+        return _restored, (self._contents(),)
+
     def remove_batch_dim(self):
         """The same cache of one sequence, whose values lack the first dimension."""
         if self._recorded.sequences != 1:
             raise InvalidArgument(f"the batch has {self._recorded.sequences} sequences: only that "
                                   "of one can be removed")
-        return type(self)(self._recorded, self.model, without_batch=True)
+        cache = type(self)(self._recorded, self.model, without_batch=True)
+        cache.metric = self.metric
+        return cache
 
     @staticmethod
     def _parts(key):
@@ -214,7 +324,8 @@ class ActivationCache(RecordedActivations):
             name = plain + ("_grad" if gradient else "")
         if self._recorded.has(name):
             return name
-        full = get_act_name(name)
+        suffix = "_grad" if name.endswith("_grad") else ""
+        full = get_act_name(name[:len(name) - len(suffix)]) + suffix
         return full if self._recorded.has(full) else self._recorded.full_name(name)
 
     @property
@@ -306,6 +417,85 @@ class ActivationCache(RecordedActivations):
             values = _heed.normalised_stack(self._recorded, values, self._layer(layer), False,
                                             positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
+
+    def get_neuron_results(self, layer: int, neuron_slice=None, pos_slice=None) -> np.ndarray:
+        """What each neuron of a layer writes to the stream, (B, P, neurons, C)."""
+        values = self._of_positions(self["post", layer], pos_slice)
+        wanted = slice(None) if neuron_slice is None else neuron_slice
+        layer = self._layer_of(layer, self.model.cfg.n_layers)
+        weight = self.model.weight(f"blocks.{layer}.mlp.W_out")
+        return values[..., wanted][..., None] * weight[wanted]
+
+    def _of_positions(self, values, pos_slice):
+        """(B, P, …), or without the position where it is one."""
+        positions = self._positions(pos_slice)
+        values = np.asarray(values)
+        axis = 1 if self.has_batch_dim else 0
+        if not positions:
+            return values
+        values = np.take(values, positions, axis=axis)
+        return np.take(values, 0, axis) if isinstance(pos_slice, (int, np.integer)) else values
+
+    def stack_neuron_results(self, layer: int, pos_slice=None, neuron_slice=None,
+                             return_labels: bool = False, incl_remainder: bool = False,
+                             apply_ln: bool = False):
+        """What each neuron wrote to the stream before ``layer`` (-1: after the last), "L0N0"
+        first; with ``incl_remainder``, what else the stream holds: (parts, B, P, C)."""
+        layers = self.model.cfg.n_layers if layer is None or layer == -1 else int(layer)
+        parts, labels = [], []
+        for one in range(layers):
+            found = self.get_neuron_results(one, neuron_slice, pos_slice)
+            parts.append(np.moveaxis(found, -2, 0))
+            numbers = np.arange(self.model.cfg.d_mlp)
+            labels += [f"L{one}N{n}" for n in
+                       (numbers if neuron_slice is None else np.atleast_1d(numbers[neuron_slice]))]
+        whole = self._of_positions(self["resid_post", layers - 1] if layers else self["resid_pre", 0],
+                                   pos_slice)
+        stack = np.concatenate(parts) if parts else np.empty((0,) + whole.shape, np.float32)
+        if incl_remainder:
+            stack = np.concatenate([stack, (whole - stack.sum(0))[None]])
+            labels.append("remainder")
+        if apply_ln:
+            stack = self.apply_ln_to_stack(stack, None if layer in (-1, None) else layer,
+                                           pos_slice=pos_slice)
+        return (stack, labels) if return_labels else stack
+
+    def get_full_resid_decomposition(self, layer: Optional[int] = None, mlp_input: bool = False,
+                                     expand_neurons: bool = True, apply_ln: bool = False,
+                                     pos_slice=None, return_labels: bool = False):
+        """All that the stream before ``layer`` is the sum of: heads, neurons (or feed-forward
+        layers), embeddings, and the biases that attention, and feed-forward layers whose neurons
+        stand apart, add: (parts, B, P, C)."""
+        layers = self.model.cfg.n_layers if layer is None or layer == -1 else int(layer)
+        parts, labels = [], []
+        if layers + mlp_input > 0:
+            heads, labels = self.stack_head_results(layers + mlp_input, return_labels=True,
+                                                    pos_slice=pos_slice)
+            parts.append(heads)
+        if expand_neurons:
+            neurons, names = self.stack_neuron_results(layers, pos_slice, return_labels=True)
+            parts.append(neurons)
+        else:
+            names = [f"{one}_mlp_out" for one in range(layers)]
+            parts += [self._of_positions(self["mlp_out", one], pos_slice)[None]
+                      for one in range(layers)]
+        labels = labels + names
+        for name in ("embed", "pos_embed"):
+            if f"hook_{name}" in self:
+                parts.append(self._of_positions(self[f"hook_{name}"], pos_slice)[None])
+                labels.append(name)
+        bias = np.zeros(self.model.cfg.d_model, np.float32)
+        for one in range(layers + mlp_input):
+            bias += getattr(self.model, "b_O", np.zeros((layers + 1, len(bias))))[one]
+            if expand_neurons and one < layers:
+                bias += getattr(self.model, "b_out", np.zeros((layers + 1, len(bias))))[one]
+        parts.append(np.broadcast_to(bias, parts[-1].shape))
+        labels.append("bias")
+        stack = np.concatenate(parts)
+        if apply_ln:
+            stack = self.apply_ln_to_stack(stack, None if layer in (-1, None) else layer, mlp_input,
+                                           pos_slice)
+        return (stack, labels) if return_labels else stack
 
     def apply_ln_to_stack(self, residual_stack, layer: Optional[int] = None,
                           mlp_input: bool = False, pos_slice=None,

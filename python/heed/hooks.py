@@ -2,9 +2,9 @@
 
 import contextlib
 import re
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _inputs
+from . import _inputs, metrics
 from .errors import InvalidArgument
 
 
@@ -96,6 +96,7 @@ class Hooked:
     def __init__(self, handle):
         self._handle = handle
         self._fwd_hooks: List[Tuple[Any, Callable]] = []
+        self._bwd_hooks: List[Tuple[Any, Callable]] = []
         self._hook_names = handle.point_names()
 
     @property
@@ -103,34 +104,48 @@ class Hooked:
         """The points, in the order of a pass."""
         return list(self._hook_names)
 
+    @property
+    def hook_dict(self) -> Dict[str, HookPoint]:
+        """The points by name."""
+        return {name: HookPoint(name) for name in self._hook_names}
+
     def points_named(self, name: str) -> List[str]:
         """Those that a name, a glob or a short name selects."""
         return self._handle.points_named(name)
 
-    def add_hook(self, name, hook: Callable) -> None:
-        """Adds a hook to all passes, whatever runs them, until :meth:`reset_hooks`."""
+    def add_hook(self, name, hook: Callable, dir: str = "fwd") -> None:
+        """Adds a hook to all passes, whatever runs them, until :meth:`reset_hooks`; with ``dir``
+        "bwd", to the backward passes of :meth:`run_with_cache` and :meth:`run_with_hooks`."""
+        if dir not in ("fwd", "bwd"):
+            raise InvalidArgument(f"dir is {dir!r}, expected 'fwd' or 'bwd'")
         resolved(self, [(name, hook)], call_with_point)
         if isinstance(name, str):
             self._handle.points_named(name)
-        self._fwd_hooks.append((name, hook))
+        (self._fwd_hooks if dir == "fwd" else self._bwd_hooks).append((name, hook))
 
     def reset_hooks(self) -> None:
         self._fwd_hooks.clear()
+        self._bwd_hooks.clear()
 
     @contextlib.contextmanager
-    def hooks(self, fwd_hooks=()):
+    def hooks(self, fwd_hooks=(), bwd_hooks=()):
         """Adds hooks to the passes of a ``with`` block."""
-        before = list(self._fwd_hooks)
+        before = list(self._fwd_hooks), list(self._bwd_hooks)
         try:
             for name, hook in fwd_hooks:
                 self.add_hook(name, hook)
+            for name, hook in bwd_hooks:
+                self.add_hook(name, hook, "bwd")
             yield self
         finally:
-            self._fwd_hooks[:] = before
+            self._fwd_hooks[:], self._bwd_hooks[:] = before
 
     def _forward(self, fwd_hooks):
         """The calls of hooks that stay, and of these."""
         return resolved(self, [*self._fwd_hooks, *fwd_hooks], call_with_point)
+
+    def _backward(self, bwd_hooks):
+        return resolved(self, [*self._bwd_hooks, *bwd_hooks], call_with_gradient)
 
     @property
     def _hooked(self):
@@ -138,10 +153,11 @@ class Hooked:
         hooks = self._forward(())
         return self._handle.with_hooks(hooks) if hooks else self._handle
 
-    def _options(self, fwd_hooks, bwd_hooks, target):
-        """Of a recorded pass."""
-        return {"hooks": self._forward(fwd_hooks), "target": _inputs.gradient_target(target),
-                "gradient_hooks": resolved(self, bwd_hooks, call_with_gradient)}
+    def _options(self, fwd_hooks, bwd_hooks, target, freeze=(), layers=(0, -1), stream=None):
+        """Of a pass, from a :class:`metrics.Target`."""
+        return {"hooks": self._forward(fwd_hooks), **target.given,
+                "gradient_hooks": self._backward(bwd_hooks), "freeze": metrics.frozen(freeze),
+                "layers": layers, "stream": stream}
 
     def _points(self, names_filter, incl_bwd) -> List[str]:
         """Names for heed's recorder; none: everything where the pass wrote it."""

@@ -5,12 +5,13 @@ from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Uni
 
 import numpy as np
 
-from . import _heed, _inputs
+from . import _heed, _inputs, metrics
 from ._texts import OneText, Pair
 from .cache import ActivationCache, PairActivationCache
 from .errors import InvalidArgument, NotFound, Unsupported
+from .factored import FactoredMatrix, composition_scores
 from .generation import Generation
-from .hooks import Hooked, call_with_gradient, resolved, wanted_return
+from .hooks import Hooked, wanted_return
 from .reading import Reader
 from .translation import Hypothesis, Translation
 
@@ -329,16 +330,19 @@ class Model(Hooked, Reader):
     @_inputs.naming_arguments
     def __call__(self, input: Optional[Input] = None, return_type: Optional[str] = "logits",
                  loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
-                 token_types: Optional[Input] = None, *, source=None, target=None):
+                 token_types: Optional[Input] = None, start_at_layer: Optional[int] = None,
+                 stop_at_layer: Optional[int] = None, *, source=None, target=None):
         """Logits (B, T, V) of the token after each; with ``return_type`` "loss" the mean next-token
         loss in nats (of a target, its end too), with "both" the two, with None nothing.
 
         Texts of different lengths give a list of (1, T, V). ``token_types``: of an encoder that
         joins two texts, which of them each token is of, in the shape of the tokens [all 0].
+        ``start_at_layer``, ``stop_at_layer``: see :meth:`run_with_cache`.
         """
         return self.run_with_hooks(input, (), return_type=return_type,
                                    loss_per_token=loss_per_token, prepend_bos=prepend_bos,
-                                   token_types=token_types, source=source, target=target)
+                                   token_types=token_types, start_at_layer=start_at_layer,
+                                   stop_at_layer=stop_at_layer, source=source, target=target)
 
     forward = __call__
 
@@ -346,8 +350,9 @@ class Model(Hooked, Reader):
     def run_with_hooks(self, input: Optional[Input] = None, fwd_hooks: Hooks = (),
                        bwd_hooks: Hooks = (), return_type: Optional[str] = "logits",
                        loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
-                       logit_target=None, token_types: Optional[Input] = None, *, source=None,
-                       target=None):
+                       logit_target=None, token_types: Optional[Input] = None,
+                       freeze: Sequence[str] = (), start_at_layer: Optional[int] = None,
+                       stop_at_layer: Optional[int] = None, *, source=None, target=None):
         """Runs the model with functions at its points.
 
         ``fwd_hooks``: pairs of a name (or a function of names that says whether) and a function
@@ -356,19 +361,63 @@ class Model(Hooked, Reader):
         and patterns (B, H, T, S). Of texts of different lengths it is called for each of them,
         with the (1, T, …) of that one (``hook.text`` tells which). Points of a translator have short names such as "cross.pattern1".
         ``bwd_hooks``: the same with the gradient at their points, of the mean next-token loss, or
-        of ``logit_target``, a list of (position, token id, weight) of logits; of several texts,
-        each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
+        of ``logit_target``; of several texts, each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
         inputs and results of heads can only be read.
         """
-        forward = self._forward(fwd_hooks)
-        backward = resolved(self, bwd_hooks, call_with_gradient)
-        read = self._read(input, source, target, prepend_bos, token_types)
-        if wanted_return(return_type) == "loss" and not backward:
-            return self._losses(read, read.each_loss(self._handle.losses(*read.of_pass, forward)),
-                                loss_per_token)
-        logits = read.each(self._handle.run(*read.of_pass, forward, backward,
-                                            _inputs.gradient_target(logit_target)))
+        read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,
+                                                 start_at_layer, stop_at_layer, return_type)
+        whole = stream is None and layers == (0, -1)
+        if wanted_return(return_type) == "loss" and not (bwd_hooks or self._bwd_hooks) and whole:
+            losses = self._handle.losses(*read.of_pass, self._forward(fwd_hooks))
+            return self._losses(read, read.each_loss(losses), loss_per_token)
+        options = self._options(fwd_hooks, bwd_hooks, metrics.Target(logit_target, read), freeze,
+                                layers, stream)
+        logits = read.each(self._handle.run(*read.of_pass, options))
         return self._returned(read, logits, return_type, loss_per_token)
+
+    def _read_layers(self, input, source, target, prepend_bos, token_types, start, stop,
+                     return_type):
+        """What a pass reads, the stream where it begins with one, and its layers."""
+        layers = metrics.layer_range(self, start, stop)
+        if layers[1] == self.cfg.n_layers:
+            layers = (layers[0], -1)
+        if start is None:
+            read, stream = self._read(input, source, target, prepend_bos, token_types), None
+        else:
+            self._refuse_translator("start_at_layer")
+            self._refuse_pair(source, target)
+            read, stream = self._stream(input)
+        if return_type in ("loss", "both") and (stream is not None or layers[1] >= 0):
+            what = "has read no tokens" if stream is not None else "ends before the logits"
+            raise InvalidArgument(f"return_type is {return_type!r}, and the pass {what}")
+        return read, stream, layers
+
+    def _stream(self, input):
+        """Texts of unknown tokens, and the stream (B, T, C) that their first layer reads."""
+        rows = input if isinstance(input, (list, tuple)) else [input]
+        arrays = [_inputs.float_array(row, "the stream") for row in rows]
+        if len(arrays) == 1 and arrays[0].ndim == 3:
+            stream = arrays[0]
+            lengths = [stream.shape[1]] * len(stream)
+        else:
+            arrays = [row[0] if row.ndim == 3 and len(row) == 1 else row for row in arrays]
+            for row in arrays:
+                if row.ndim != 2:
+                    raise InvalidArgument(f"the stream has the shape {row.shape}, expected (B, T, "
+                                          f"{self.cfg.d_model}), or (T, {self.cfg.d_model}) each")
+            lengths = [len(row) for row in arrays]
+            stream = np.zeros((len(arrays), max(lengths), arrays[0].shape[1]), np.float32)
+            for b, row in enumerate(arrays):
+                if row.shape[1] != stream.shape[2]:
+                    raise InvalidArgument(f"the streams have {row.shape[1]} and {stream.shape[2]} "
+                                          "channels")
+                stream[b, :len(row)] = row
+        if stream.shape[2] != self.cfg.d_model:
+            raise InvalidArgument(f"the stream has {stream.shape[2]} channels, expected "
+                                  f"{self.cfg.d_model}")
+        tokens = [np.zeros(length, np.int32) for length in lengths]
+        alike = len(set(lengths)) == 1
+        return OneText(np.stack(tokens) if alike else tokens, np.empty(0, np.int32)), stream
 
     @staticmethod
     def _types(token_types, tokens) -> np.ndarray:
@@ -417,8 +466,9 @@ class Model(Hooked, Reader):
                        return_type: Optional[str] = "logits", remove_batch_dim: bool = False,
                        incl_bwd: bool = False, fwd_hooks: Hooks = (),
                        prepend_bos: Optional[bool] = None, logit_target=None,
-                       bwd_hooks: Hooks = (), token_types: Optional[Input] = None, *, source=None,
-                       target=None):
+                       bwd_hooks: Hooks = (), token_types: Optional[Input] = None,
+                       freeze: Sequence[str] = (), start_at_layer: Optional[int] = None,
+                       stop_at_layer: Optional[int] = None, *, source=None, target=None):
         """(logits, :class:`ActivationCache`) of a pass; of a translator, with a
         :class:`PairActivationCache`.
 
@@ -427,20 +477,39 @@ class Model(Hooked, Reader):
         With names, globs ("blocks.*.attn.hook_q"), short names ("pattern", "resid_post3",
         "cross.pattern") or a function of names, only copies of those points are.
         ``incl_bwd``: also their gradients, as ``name + "_grad"``, of the mean next-token loss or
-        of ``logit_target``: a list of (position, token id, weight) of logits; of several texts,
-        each has its own.
+        of ``logit_target``:
+
+        - a list of (position, token id, weight) of logits; of several texts, each has its own;
+        - weights of all logits, an array of their shape;
+        - weights of values at points, a dict of arrays of their shapes by name: what is
+          differentiated is the sum of value times weight. Points are q, k, v, z, neurons, outputs
+          and the stream, and "logits";
+        - a function of the logits that returns (value, gradient of the logits), such as
+          :func:`heed.torch.metric` makes of a function of PyTorch's. ``cache.metric`` is the value.
+
+        ``freeze``: what backward takes for constants, of "pattern" (attention patterns) and "scale"
+        (the deviations that norms divide by). With both, value times gradient of a point is what it
+        adds to the target along all paths that neurons do not bend (Ameisen et al. 2025).
+
+        ``stop_at_layer``: the pass ends before that block, and gives the stream (B, T, C) that the
+        block would read instead of logits. ``start_at_layer``: the pass begins with that block, and
+        ``input`` is the stream (B, T, C) that it reads; 0 begins with embeddings, positions
+        included. Negative layers count from the end.
 
         Texts of different lengths give a list of what is returned, and one cache of all: its values
         have the length of the longest, (B, T, …), with zeros after the end of a text (scores −∞).
         ``cache.lengths`` (B,) and ``cache.attention_mask`` (B, T) say which positions are a text's.
         """
-        read = self._read(input, source, target, prepend_bos, token_types)
-        options = self._options(fwd_hooks, bwd_hooks, logit_target)
-        points = self._points(names_filter, incl_bwd)
         wanted_return(return_type)
+        read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,
+                                                 start_at_layer, stop_at_layer, return_type)
+        found = metrics.Target(logit_target, read)
+        options = self._options(fwd_hooks, bwd_hooks, found, freeze, layers, stream)
+        points = self._points(names_filter, incl_bwd)
         recorded = _heed.record(self._handle, *read.of_pass, points, return_type is not None,
                                 options)
         cache = (PairActivationCache if self.is_translator else ActivationCache)(recorded, self)
+        cache.metric = found.value
         if remove_batch_dim:
             cache = cache.remove_batch_dim()
         logits = None if return_type is None else read.each(recorded.logits)
@@ -451,8 +520,10 @@ class Model(Hooked, Reader):
     @_inputs.naming_arguments
     def generate(self, prompt: Input, max_new_tokens: int = 128, *, stop: Sequence[str] = (),
                  shift_context: bool = False, fwd_hooks: Hooks = (),
-                 prepend_bos: Optional[bool] = None,
-                 **sampling: float) -> Union[Generation, List[Generation]]:
+                 prepend_bos: Optional[bool] = None, stop_at_eos: bool = True,
+                 do_sample: bool = True, freq_penalty: float = 0.0,
+                 return_type: Optional[str] = None, verbose: bool = False,
+                 **sampling: float) -> Any:
         """Continues a prompt token by token with a key-value cache, as it is iterated.
 
             for step in model.generate("Once upon a time", max_new_tokens=20):
@@ -463,14 +534,43 @@ class Model(Hooked, Reader):
         position in each step (``hook.first_position`` tells which). Several prompts give a list of
         generations, each with the tokens that it has alone. A translator writes by
         :meth:`translate`.
+
+        TransformerLens's arguments: ``return_type`` "str", "tokens" or "input" (what the prompt is)
+        computes all of it and gives prompt and continuation, a text or ids (1, T) [None: the
+        :class:`Generation`, as it is iterated]. ``do_sample=False`` is ``temperature=0``,
+        ``freq_penalty`` is ``frequency_penalty``. Without ``stop_at_eos``, the token that ends a
+        text is never drawn. ``verbose`` prints nothing here either way.
         """
         self._refuse_translator("generate(), which continues a prompt; translate() writes a target")
+        if return_type not in (None, "input", "str", "tokens", "tensor"):
+            raise InvalidArgument(f"return_type is {return_type!r}, expected 'str', 'tokens', "
+                                  "'input' or None")
+        if freq_penalty and "frequency_penalty" in sampling:
+            raise InvalidArgument("freq_penalty and frequency_penalty are one option, given twice")
+        sampling = dict(sampling)
+        if freq_penalty:
+            sampling["frequency_penalty"] = freq_penalty
+        if not do_sample:
+            sampling["temperature"] = 0
         hooks = self._forward(fwd_hooks)
         stop = [stop] if isinstance(stop, str) else list(stop)
-        each = [Generation(self._handle.generate(row, max_new_tokens, sampling, stop,
-                                                 shift_context, hooks))
-                for row in self._tokens(prompt, prepend_bos)]
-        return each if len(each) != 1 else each[0]
+        how = {"shift_context": bool(shift_context), "ignore_end_of_text": not stop_at_eos}
+        rows = self._tokens(prompt, prepend_bos)
+        each = [Generation(self._handle.generate(row, max_new_tokens, sampling, stop, how, hooks))
+                for row in rows]
+        if return_type is None:
+            return each if len(each) != 1 else each[0]
+        written = [np.concatenate([row, np.array(one.finish().tokens, np.int32)])
+                   for row, one in zip(rows, each)]
+        is_text = isinstance(prompt, str) or (isinstance(prompt, (list, tuple)) and
+                                              any(isinstance(one, str) for one in prompt))
+        if return_type == "str" or (return_type == "input" and is_text):
+            prompts = [prompt] if isinstance(prompt, str) else prompt
+            texts = [(given if is_text else self._decoded(row)) + one.text
+                     for given, row, one in zip(prompts, rows, each)]
+            return texts if len(texts) != 1 else texts[0]
+        alike = len({len(row) for row in written}) == 1
+        return np.stack(written) if alike else written
 
     @_inputs.naming_arguments
     def translate(self, source: Union[str, Sequence[str]], beams: int = 5,
@@ -541,6 +641,49 @@ class Model(Hooked, Reader):
     W_in = _dimension("mlp.W_in", "Inputs of the neurons of all layers (L, C, F).")
     W_gate = _dimension("mlp.W_gate", "Gates of the neurons of all layers (L, C, F).")
     W_out = _dimension("mlp.W_out", "Outputs of the neurons of all layers (L, F, C).")
+    b_Q = _dimension("attn.b_Q", "Biases of queries (L, H, D).")
+    b_K = _dimension("attn.b_K", "Biases of keys (L, G, D).")
+    b_V = _dimension("attn.b_V", "Biases of values (L, G, D).")
+    b_O = _dimension("attn.b_O", "Biases of attention's outputs (L, C).")
+    b_in = _dimension("mlp.b_in", "Biases of the neurons (L, F).")
+    b_out = _dimension("mlp.b_out", "Biases of feed-forward outputs (L, C).")
+
+    def _of_each_head(self, weight: np.ndarray) -> np.ndarray:
+        """(L, H, C, D) of the keys or values (L, G, C, D) that heads share."""
+        return np.repeat(weight, self.cfg.n_heads // self.cfg.n_key_value_heads, axis=1)
+
+    @property
+    def QK(self) -> FactoredMatrix:
+        """W_Q·W_Kᵀ of every head, (L, H, C, C): which streams ask for which, before rotation and
+        biases."""
+        return FactoredMatrix(self.W_Q, np.swapaxes(self._of_each_head(self.W_K), -1, -2))
+
+    @property
+    def OV(self) -> FactoredMatrix:
+        """W_V·W_O of every head, (L, H, C, C): what a stream that is attended to writes."""
+        return FactoredMatrix(self._of_each_head(self.W_V), self.W_O)
+
+    def all_composition_scores(self, mode: str) -> np.ndarray:
+        """How much each head (L, H) writes into what each later one (L, H) reads as its queries
+        ("Q"), keys ("K") or values ("V"): ‖OV·W‖ / (‖OV‖·‖W‖), 0 for a head that is not later
+        (Elhage et al. 2021). Weights are not processed: see :func:`heed.explain.save_processed`."""
+        if mode not in ("Q", "K", "V"):
+            raise InvalidArgument(f"mode is {mode!r}, expected 'Q', 'K' or 'V'")
+        scores = composition_scores(self.OV, {"Q": self.QK, "K": self.QK.T, "V": self.OV}[mode])
+        layers = np.arange(self.cfg.n_layers)
+        return np.where((layers[:, None] < layers)[:, None, :, None], scores, 0)
+
+    def tokens_to_residual_directions(self, tokens) -> np.ndarray:
+        """Columns of the unembedding: (C) of one token, a text of one token or an id, (…, C) of
+        ids (…)."""
+        if isinstance(tokens, str):
+            tokens = self.to_single_token(tokens)
+        ids = np.asarray(tokens)
+        if ids.dtype.kind not in "iu" or ids.size == 0 or ids.min() < 0 or ids.max() >= self.cfg.d_vocab:
+            raise InvalidArgument(f"tokens are {tokens!r}, expected ids from 0 to "
+                                  f"{self.cfg.d_vocab - 1}")
+        ids = ids.reshape(()) if ids.size == 1 else ids
+        return np.moveaxis(self.W_U[:, ids], 0, -1)
 
     @property
     def all_head_labels(self) -> List[str]:

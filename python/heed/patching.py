@@ -28,6 +28,8 @@ class Sweep(Picture):
         self.corrupted: float = corrupted
         self.row_labels: List[str] = row_labels
         self.column_labels: List[str] = column_labels
+        # (rows, columns), of means over several prompts
+        self.standard_errors: Optional[np.ndarray] = None
 
     @property
     def recovered(self) -> np.ndarray:
@@ -59,35 +61,96 @@ def _token(model, token, what):
 
 def sweep(model, clean, corrupted, grid: str = "resid_pre",
           answer: Union[None, str, int] = None, wrong: Union[None, str, int] = None,
-          metric: str = "logit_difference", method: str = "exact", layer: int = -1, head: int = -1,
-          results: str = "", progress: Optional[Callable[[int, int], Optional[bool]]] = None,
+          metric: Union[str, Callable] = "logit_difference", method: str = "exact",
+          layer: int = -1, head: int = -1, results: str = "",
+          progress: Optional[Callable[[int, int], Optional[bool]]] = None,
           *, target=None, site: str = "encoder") -> Sweep:
     """Patches activations of the clean prompt into the corrupted one, cell by cell.
 
     ``grid``: what a cell replaces; see :func:`grid_names`. ``answer``, ``wrong``: texts of one
     token each, or ids. ``metric``: "logit_difference", "probability" of the answer, or "kl" to the
-    clean prediction, after the last token. ``method``: "exact", or "attribution" for the
-    first-order estimate of all cells from one backward pass. ``layer``, ``head``: of edge grids.
+    clean prediction, after the last token, or a function of logits (B, 1, V), those after the last
+    token of each prompt, that returns a number. ``method``: "exact", or "attribution" for the
+    first-order estimate of all cells from one backward pass; a function of one's own then returns
+    (value, gradient), as ``logit_target`` takes them. ``layer``, ``head``: of edge grids.
     ``results``: a file that finished cells are kept in and resumed from. ``progress``: called with
     (cells done, cells); returning False stops.
 
     Of a translator, ``clean`` and ``corrupted`` are sources, with one ``target``, or pairs (source,
     target), and the cells are of a ``site``: "encoder", "decoder" or "cross". The metric is of the
     token after the target.
+
+    Several prompts, each with its ``answer`` and ``wrong``, give the means over prompts, with their
+    standard errors in ``standard_errors``; a function of logits is given those of all prompts. They
+    may differ in length where the grid's columns are heads.
     """
+    if callable(metric):
+        if answer is not None or wrong is not None or results:
+            raise InvalidArgument("a metric of one's own reads the answers itself, and its cells "
+                                  "cannot be resumed: expected neither answer, wrong nor results")
+        return _own_sweep(model, clean, corrupted, grid, metric, method,
+                          {"layer": layer, "head": head, "progress": progress, "target": target,
+                           "site": site})
     if not isinstance(metric, str):
-        raise InvalidArgument(f"metric is {metric!r}, expected 'logit_difference', 'probability' or "
-                              "'kl': generic_activation_patch() takes functions of logits")
+        raise InvalidArgument(f"metric is {metric!r}, expected 'logit_difference', 'probability', "
+                              "'kl' or a function of logits")
     options = {"grid": grid, "metric": metric, "method": method, "layer": layer, "head": head,
-               "answer": _token(model, answer, "answer"), "wrong": _token(model, wrong, "wrong"),
                "results": str(results)}
+    if not model.is_translator:
+        model._refuse_pair(None, target)
+        prompts = _prompts(model, clean, corrupted)
+        if len(prompts) > 1:
+            if results:
+                raise InvalidArgument("results are of one prompt, expected none of several")
+            answers = [_each(answer, len(prompts), "answer"), _each(wrong, len(prompts), "wrong")]
+            return _mean([sweep(model, one, other, grid, right, false, metric, method, layer, head,
+                                progress=progress)
+                          for (one, other), right, false in zip(prompts, *answers)])
+    options["answer"] = _token(model, answer, "answer")
+    options["wrong"] = _token(model, wrong, "wrong")
+    return _sweep(model, clean, corrupted, options, progress, target, site)
+
+
+def _prompts(model, clean, corrupted):
+    """(clean, corrupted) ids of each prompt."""
+    rows = [model._tokens(prompt) for prompt in (clean, corrupted)]
+    if len(rows[0]) != len(rows[1]):
+        raise InvalidArgument(f"there are {len(rows[0])} clean prompts and {len(rows[1])} "
+                              "corrupted ones, expected as many")
+    return list(zip(*rows))
+
+
+def _each(tokens, count, what):
+    """Of each prompt, where there is one for all."""
+    if tokens is None or isinstance(tokens, (str, int, np.integer)):
+        return [tokens] * count
+    if len(tokens) != count:
+        raise InvalidArgument(f"{what} has {len(tokens)} tokens for {count} prompts, expected one "
+                              "each, or one for all")
+    return [token if isinstance(token, str) else int(token) for token in tokens]
+
+
+def _mean(found: List[Sweep]) -> Sweep:
+    """Over prompts, with standard errors."""
+    if len({each.values.shape for each in found}) > 1:
+        raise InvalidArgument("the prompts have different lengths, and so do the grids: expected "
+                              "prompts of one length, or a grid of heads")
+    values = np.stack([each.values for each in found])
+    mean = Sweep(found[0].grid, values.mean(0), float(np.mean([each.clean for each in found])),
+                 float(np.mean([each.corrupted for each in found])), found[0].row_labels,
+                 found[0].column_labels)
+    mean.standard_errors = values.std(0, ddof=1) / np.sqrt(len(found))
+    return mean
+
+
+def _sweep(model, clean, corrupted, options, progress, target, site) -> Sweep:
+    grid = options["grid"]
     if model.is_translator:
         pairs = [_pair(model, prompt, target) for prompt in (clean, corrupted)]
         values, of_clean, of_corrupted, _ = _heed.patch_sweep(
             model._hooked, pairs[0], pairs[1], {**options, "site": site}, progress)
         return Sweep(grid, values, of_clean, of_corrupted,
                      *_labels_of_pair(model, values.shape, pairs[1], grid, site))
-    model._refuse_pair(None, target)
     clean, corrupted = [model._one(model._tokens(prompt)) for prompt in (clean, corrupted)]
     none = np.empty(0, np.int32)
     values, of_clean, of_corrupted, _ = _heed.patch_sweep(
@@ -96,6 +159,96 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
     pieces = model._pieces(corrupted)
     return Sweep(grid, values, of_clean, of_corrupted,
                  *_labels(values.shape, heads, (pieces, pieces), grid))
+
+
+# Bytes of logits that a sweep keeps for a metric of all prompts.
+_MOST_LOGITS = 1 << 30
+
+
+def _own_sweep(model, clean, corrupted, grid, metric, method, options) -> Sweep:
+    """Of a metric of one's own, of one prompt or of all of a batch."""
+    if method == "attribution":
+        return _estimated(model, clean, corrupted, grid, metric)
+    if model.is_translator:
+        prompts = [(clean, corrupted)]
+    else:
+        prompts = _prompts(model, clean, corrupted)
+    found: List[Sweep] = []
+    kept: List[List[np.ndarray]] = []
+    for prompt in prompts:
+        logits: List[np.ndarray] = []
+
+        def keep(row, logits=logits):
+            """A cell's value is the number of its logits."""
+            logits.append(row.copy())
+            if sum(map(len, kept)) + len(logits) > _MOST_LOGITS // (4 * len(row)):
+                raise InvalidArgument(f"the cells' logits of {len(prompts)} prompts take more than "
+                                      f"{_MOST_LOGITS >> 20} MiB: sweep a part of the prompts, or "
+                                      "a grid of fewer cells")
+            return len(logits) - 1
+
+        own = {"grid": grid, "metric": "own", "own": keep, "method": method, "answer": -1,
+               "wrong": -1, "results": "", "layer": options["layer"], "head": options["head"]}
+        found.append(_sweep(model, *prompt, own, options["progress"], options["target"],
+                            options["site"]))
+        kept.append(logits)
+    if len({each.values.shape for each in found}) > 1:
+        raise InvalidArgument("the prompts have different lengths, and so do the grids: expected "
+                              "prompts of one length, or a grid of heads")
+
+    def value(numbers):
+        return float(metric(np.stack([own[int(at)] for own, at in zip(kept, numbers)])[:, None]))
+
+    first = found[0]
+    values = np.full(first.values.shape, np.nan)
+    known: Dict[Tuple[float, ...], float] = {}
+    for cell in np.ndindex(values.shape):
+        numbers = tuple(each.values[cell] for each in found)
+        if not np.isnan(numbers).any():
+            if numbers not in known:
+                known[numbers] = value(numbers)
+            values[cell] = known[numbers]
+    return Sweep(grid, values, value([0] * len(found)), value([1] * len(found)),
+                 first.row_labels, first.column_labels)
+
+
+# The point that a grid patches, and the axes of its values that a cell sums over.
+_ESTIMATED = {
+    "resid_pre": ("resid_pre", (0, 2)), "resid_mid": ("resid_mid", (0, 2)),
+    "attn_out": ("attn_out", (0, 2)), "mlp_out": ("mlp_out", (0, 2)),
+    "attn_head_out": ("z", (0, 1, 3)), "attn_head_q": ("q", (0, 1, 3)),
+    "attn_head_k": ("k", (0, 1, 3)), "attn_head_v": ("v", (0, 1, 3)),
+    "attn_head_pattern": ("pattern", (0, 2, 3)),
+    "attn_head_out_by_pos": ("z", (0, 3)), "attn_head_q_by_pos": ("q", (0, 3)),
+    "attn_head_k_by_pos": ("k", (0, 3)), "attn_head_v_by_pos": ("v", (0, 3)),
+    "attn_head_pattern_by_pos": ("pattern", (0, 3)),
+}
+
+
+def _estimated(model, clean, corrupted, grid, metric) -> Sweep:
+    """The first-order estimate of a metric with a gradient, of prompts of one length: (clean −
+    corrupted) · gradient (Nanda 2023)."""
+    model._refuse_translator("attribution patching with a metric of one's own")
+    if grid not in _ESTIMATED:
+        raise InvalidArgument(f"attribution patching does not support the grid {grid!r}")
+    tokens = [model._tokens(prompt) for prompt in (clean, corrupted)]
+    shapes = [np.shape(rows) if isinstance(rows, np.ndarray) else None for rows in tokens]
+    if None in shapes or shapes[0] != shapes[1]:
+        raise InvalidArgument("attribution patching needs clean and corrupted prompts of one length")
+    name, axes = _ESTIMATED[grid]
+    caches = [model.run_with_cache(each, name, incl_bwd=True, logit_target=metric)[1]
+              for each in tokens]
+    rows = []
+    for layer in range(model.cfg.n_layers):
+        change = np.float64(caches[0][name, layer]) - caches[1][name, layer]
+        sums = (change * caches[1][name + "_grad", layer]).sum(axes)
+        # head by head
+        rows.append((sums.T if grid.endswith("_by_pos") and name != "pattern" else sums).reshape(-1))
+    pieces = model._pieces(tokens[1][0])
+    values = caches[1].metric + np.stack(rows)
+    return Sweep(grid, values, caches[0].metric, caches[1].metric,
+                 *_labels(values.shape, _heed.patch_head_names(model._handle, grid, ""),
+                          (pieces, pieces), grid))
 
 
 def _pair(model, prompt, target):
@@ -137,21 +290,75 @@ def _named(grid, doc):
     return patch
 
 
-resid_pre = get_act_patch_resid_pre = _named("resid_pre", "The stream before each layer (L, T).")
-resid_mid = get_act_patch_resid_mid = _named("resid_mid", "The stream between the halves (L, T).")
-attn_out = get_act_patch_attn_out = _named("attn_out", "The output of attention (L, T).")
-mlp_out = get_act_patch_mlp_out = _named("mlp_out", "The output of feed-forward (L, T).")
-head_out = get_act_patch_attn_head_out_all_pos = _named(
-    "attn_head_out", "The mixed values of each head, at all positions (L, H).")
-head_q = get_act_patch_attn_head_q_all_pos = _named("attn_head_q", "Queries (L, H).")
-head_k = get_act_patch_attn_head_k_all_pos = _named("attn_head_k", "Keys (L, G).")
-head_v = get_act_patch_attn_head_v_all_pos = _named("attn_head_v", "Values (L, G).")
-head_pattern = get_act_patch_attn_head_pattern_all_pos = _named("attn_head_pattern",
-                                                                "Patterns (L, H).")
-head_out_by_pos = get_act_patch_attn_head_out_by_pos = _named(
-    "attn_head_out_by_pos", "The mixed values of each head at each position (L, H·T).")
-head_pattern_by_pos = get_act_patch_attn_head_pattern_by_pos = _named(
-    "attn_head_pattern_by_pos", "Rows of patterns (L, H·T).")
+resid_pre = _named("resid_pre", "The stream before each layer (L, T).")
+resid_mid = _named("resid_mid", "The stream between the halves (L, T).")
+attn_out = _named("attn_out", "The output of attention (L, T).")
+mlp_out = _named("mlp_out", "The output of feed-forward (L, T).")
+head_out = _named("attn_head_out", "The mixed values of each head, at all positions (L, H).")
+head_q = _named("attn_head_q", "Queries (L, H).")
+head_k = _named("attn_head_k", "Keys (L, G).")
+head_v = _named("attn_head_v", "Values (L, G).")
+head_pattern = _named("attn_head_pattern", "Patterns (L, H).")
+head_out_by_pos = _named("attn_head_out_by_pos",
+                         "The mixed values of each head at each position (L, H·T).")
+head_pattern_by_pos = _named("attn_head_pattern_by_pos", "Rows of patterns (L, H·T).")
+
+
+def _in_transformer_lens(grid, doc):
+    def patch(model, corrupted_tokens, clean_cache, patching_metric: Callable) -> np.ndarray:
+        found = sweep(model, clean_cache.tokens, corrupted_tokens, grid, metric=patching_metric)
+        if not grid.endswith("_by_pos"):
+            return found.values
+        positions = clean_cache.tokens.shape[1]
+        by_head = found.values.reshape(len(found.values), -1, positions)
+        return by_head if "pattern" in grid else by_head.transpose(0, 2, 1)
+
+    patch.__doc__ = (f"{doc}, float64, with TransformerLens's arguments. The metric is given the "
+                     "logits after the last token alone, (B, 1, V): the others are not computed.")
+    return patch
+
+
+get_act_patch_resid_pre = _in_transformer_lens("resid_pre", "(L, T)")
+get_act_patch_resid_mid = _in_transformer_lens("resid_mid", "(L, T)")
+get_act_patch_attn_out = _in_transformer_lens("attn_out", "(L, T)")
+get_act_patch_mlp_out = _in_transformer_lens("mlp_out", "(L, T)")
+get_act_patch_attn_head_out_all_pos = _in_transformer_lens("attn_head_out", "(L, H)")
+get_act_patch_attn_head_q_all_pos = _in_transformer_lens("attn_head_q", "(L, H)")
+get_act_patch_attn_head_k_all_pos = _in_transformer_lens("attn_head_k", "(L, G)")
+get_act_patch_attn_head_v_all_pos = _in_transformer_lens("attn_head_v", "(L, G)")
+get_act_patch_attn_head_pattern_all_pos = _in_transformer_lens("attn_head_pattern", "(L, H)")
+get_act_patch_attn_head_out_by_pos = _in_transformer_lens("attn_head_out_by_pos", "(L, T, H)")
+get_act_patch_attn_head_q_by_pos = _in_transformer_lens("attn_head_q_by_pos", "(L, T, H)")
+get_act_patch_attn_head_k_by_pos = _in_transformer_lens("attn_head_k_by_pos", "(L, T, G)")
+get_act_patch_attn_head_v_by_pos = _in_transformer_lens("attn_head_v_by_pos", "(L, T, G)")
+get_act_patch_attn_head_pattern_by_pos = _in_transformer_lens("attn_head_pattern_by_pos",
+                                                              "(L, H, T)")
+
+
+def get_act_patch_block_every(model, corrupted_tokens, clean_cache, metric: Callable) -> np.ndarray:
+    """(3, L, T): the stream, attention and feed-forward."""
+    return np.stack([patch(model, corrupted_tokens, clean_cache, metric) for patch in (
+        get_act_patch_resid_pre, get_act_patch_attn_out, get_act_patch_mlp_out)])
+
+
+def get_act_patch_attn_head_all_pos_every(model, corrupted_tokens, clean_cache,
+                                          metric: Callable) -> np.ndarray:
+    """(5, L, H): outputs, queries, keys, values and patterns, of models whose heads have keys of
+    their own."""
+    return np.stack([patch(model, corrupted_tokens, clean_cache, metric) for patch in (
+        get_act_patch_attn_head_out_all_pos, get_act_patch_attn_head_q_all_pos,
+        get_act_patch_attn_head_k_all_pos, get_act_patch_attn_head_v_all_pos,
+        get_act_patch_attn_head_pattern_all_pos)])
+
+
+def get_act_patch_attn_head_by_pos_every(model, corrupted_tokens, clean_cache,
+                                         metric: Callable) -> np.ndarray:
+    """(5, L, T, H): the same at each position."""
+    found = [patch(model, corrupted_tokens, clean_cache, metric) for patch in (
+        get_act_patch_attn_head_out_by_pos, get_act_patch_attn_head_q_by_pos,
+        get_act_patch_attn_head_k_by_pos, get_act_patch_attn_head_v_by_pos)]
+    pattern = get_act_patch_attn_head_pattern_by_pos(model, corrupted_tokens, clean_cache, metric)
+    return np.stack([*found, pattern.transpose(0, 2, 1)])
 
 
 def neurons(model, clean, corrupted, metric: Callable, layer: int, wanted: Sequence[int]

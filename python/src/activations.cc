@@ -19,24 +19,12 @@ py::array attention(const Recorded& recorded, const std::string& name,
   })));
 }
 
-struct HooksAndTarget {
-  PythonHooks hooks, gradient_hooks;
-  TargetLogits target;
-};
-
-HooksAndTarget looks_of(const py::dict& options) {
-  return {.hooks = options["hooks"].cast<PythonHooks>(),
-          .gradient_hooks = options["gradient_hooks"].cast<PythonHooks>(),
-          .target = options["target"].cast<TargetLogits>()};
-}
-
-// A pass over tokens of a model with `options`: hooks, gradient_hooks, target.
+// A pass over tokens of a model with `options`, as run_options() reads them.
 Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
                      const Lengths& lengths, const std::vector<std::string>& points, bool logits,
                      const py::dict& options) {
   auto model = handle.get();
-  const HooksAndTarget looks = looks_of(options);
-  const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
+  const RunOptions run = run_options(options);
   Activations found = unlocked([&] {
     return record(*model, batch_of(tokens, types, lengths), {.points = points, .logits = logits},
                   run);
@@ -50,8 +38,7 @@ Recorded record_pairs(const ModelHandle& handle, const std::vector<TokenArray>& 
                       const std::vector<std::string>& points, bool logits,
                       const py::dict& options) {
   auto translator = handle.get();
-  const HooksAndTarget looks = looks_of(options);
-  const RunOptions run = run_options(looks.hooks, looks.gradient_hooks, looks.target);
+  const RunOptions run = run_options(options);
   const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
   Activations found = unlocked(
       [&] { return record(*translator, pairs, {.points = points, .logits = logits}, run); });

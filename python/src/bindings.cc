@@ -143,14 +143,22 @@ void SignalPoll::operator()() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
+namespace {
+
+// Of what is copied and destroyed without the lock.
+std::shared_ptr<py::function> held_function(const py::function& function) {
+  return {new py::function(function), [](py::function* owned) {
+            const Locked lock;
+            delete owned;
+          }};
+}
+
+}  // namespace
+
 std::vector<Hook> hooks_of(const PythonHooks& hooks) {
   std::vector<Hook> all;
   for (const auto& [where, function] : hooks) {
-    // Copied and destroyed without the lock: the function is held by a pointer.
-    const std::shared_ptr<py::function> held(new py::function(function), [](py::function* owned) {
-      const Locked lock;
-      delete owned;
-    });
+    const std::shared_ptr<py::function> held = held_function(function);
     all.push_back({.where = where, .call = [held](const HookedPoint& point, Array& values) {
                      const Locked lock;
                      (*held)(point.name, point.first_position, point.text, array_of(values));
@@ -159,20 +167,72 @@ std::vector<Hook> hooks_of(const PythonHooks& hooks) {
   return all;
 }
 
-RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks,
-                       const TargetLogits& target) {
-  return {.hooks = hooks_of(hooks),
-          .gradient_hooks = hooks_of(gradient_hooks),
-          .target = target_of(target),
-          .poll = SignalPoll{}};
+RunOptions run_options(const PythonHooks& hooks) {
+  return {.hooks = hooks_of(hooks), .poll = SignalPoll{}};
 }
 
-GradientTarget target_of(const TargetLogits& logits) {
+namespace {
+
+using DenseFloats = py::array_t<float, py::array::c_style>;
+
+// A copy in heed's memory.
+Array copied(const DenseFloats& values) {
+  return {std::vector<std::int64_t>(values.shape(), values.shape() + values.ndim()),
+          std::vector<float>(values.data(), values.data() + values.size())};
+}
+
+Array copied_or_none(const py::object& values) {
+  return values.is_none() ? Array() : copied(values.cast<DenseFloats>());
+}
+
+GradientTarget target_of(const py::dict& given) {
   GradientTarget target;
-  for (const auto& [position, token, weight] : logits) {
+  for (const auto& [position, token, weight] :
+       given["logits"].cast<std::vector<std::tuple<std::int64_t, std::int32_t, double>>>()) {
     target.logits.push_back({.position = position, .token = token, .weight = weight});
   }
+  target.logit_weights = copied_or_none(given["logit_weights"]);
+  for (const auto& [point, weights] :
+       given["point_weights"].cast<std::vector<std::pair<std::string, DenseFloats>>>()) {
+    target.points.push_back({.point = point, .weights = copied(weights)});
+  }
   return target;
+}
+
+MetricGradient metric_of(const py::object& function) {
+  if (function.is_none()) return {};
+  const auto held = held_function(function);
+  return [held](const Array& logits) {
+    const Locked lock;
+    return copied((*held)(array_of(logits)).cast<DenseFloats>());
+  };
+}
+
+std::vector<FrozenPart> frozen_parts(const std::vector<std::string>& names) {
+  std::vector<FrozenPart> parts;
+  for (const std::string& name : names) {
+    if (name != "pattern" && name != "scale") {
+      throw Error(ErrorCode::invalid_argument,
+                  "freeze has '" + name + "', expected \"pattern\" or \"scale\"");
+    }
+    parts.push_back(name == "pattern" ? FrozenPart::pattern : FrozenPart::scale);
+  }
+  return parts;
+}
+
+}  // namespace
+
+RunOptions run_options(const py::dict& given) {
+  const auto [begin, end] = given["layers"].cast<std::pair<std::int64_t, std::int64_t>>();
+  return {.hooks = hooks_of(given["hooks"].cast<PythonHooks>()),
+          .gradient_hooks = hooks_of(given["gradient_hooks"].cast<PythonHooks>()),
+          .target = target_of(given),
+          .metric = metric_of(given["metric"]),
+          .freeze = frozen_parts(given["freeze"].cast<std::vector<std::string>>()),
+          .layer_begin = begin,
+          .layer_end = end,
+          .stream = copied_or_none(given["stream"]),
+          .poll = SignalPoll{}};
 }
 
 }  // namespace heed::python

@@ -134,14 +134,14 @@ auto unlocked(Compute&& compute) {
 // text, values).
 using PythonHooks = std::vector<std::pair<std::string, py::function>>;
 std::vector<Hook> hooks_of(const PythonHooks& hooks);
-// Pairs of a target, (position, token, weight).
-using TargetLogits = std::vector<std::tuple<std::int64_t, std::int32_t, double>>;
-GradientTarget target_of(const TargetLogits& logits);
 
 // Edits as heed.interventions describes them.
 std::vector<Edit> edits_of(const std::vector<py::dict>& edits);
 
-RunOptions run_options(const PythonHooks& hooks, const PythonHooks& gradient_hooks = {},
-                       const TargetLogits& target = {});
+RunOptions run_options(const PythonHooks& hooks);
+// Of a pass: hooks, gradient_hooks, logits [(position, token, weight)], logit_weights (B, T, V) or
+// None, point_weights [(name, array)], metric (a function of logits (B, T, V) that gives its
+// gradient, or None), freeze [names], layers (begin, end), stream (B, T, C) or None.
+RunOptions run_options(const py::dict& given);
 
 }  // namespace heed::python

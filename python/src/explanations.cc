@@ -255,6 +255,8 @@ PatchMetric metric_of(const std::string& kind, std::int32_t answer, std::int32_t
     metric.kind = PatchMetric::Kind::probability;
   } else if (kind == "kl") {
     metric.kind = PatchMetric::Kind::kl;
+  } else if (kind == "own") {
+    metric.kind = PatchMetric::Kind::own;
   } else {
     throw Error(ErrorCode::invalid_argument,
                 "metric is '" + kind + "', expected logit_difference, probability or kl");
@@ -275,6 +277,14 @@ py::tuple sweep(const ModelHandle& handle, PatchRequest request, const py::dict&
   }
   request.grid = patch_grid_from_name(text("grid"));
   request.metric = metric_of(text("metric"), token("answer"), token("wrong"));
+  if (request.metric.kind == PatchMetric::Kind::own) {
+    request.metric.own = [&options](std::span<const float> logits) {
+      const Locked lock;
+      const Array copy({static_cast<std::int64_t>(logits.size())},
+                       std::vector<float>(logits.begin(), logits.end()));
+      return options["own"](array_of(copy)).cast<double>();
+    };
+  }
   request.method = method == "exact" ? PatchMethod::exact : PatchMethod::attribution;
   request.layer = options["layer"].cast<std::int64_t>();
   request.head = options["head"].cast<std::int64_t>();

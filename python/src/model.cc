@@ -75,14 +75,16 @@ class Steps {
 
 std::unique_ptr<Steps> generate(const ModelHandle& handle, const TokenArray& prompt,
                                 std::int64_t max_new_tokens, const py::dict& sampling,
-                                const std::vector<std::string>& stop, bool shift_context,
+                                const std::vector<std::string>& stop, const py::dict& how,
                                 const PythonHooks& hooks) {
-  return std::make_unique<Steps>(handle.get(), vector_of(prompt),
-                                 Model::GenerateOptions{.max_new_tokens = max_new_tokens,
-                                                        .sampling = sampling_of(sampling),
-                                                        .stop = stop,
-                                                        .shift_context = shift_context},
-                                 run_options(hooks));
+  return std::make_unique<Steps>(
+      handle.get(), vector_of(prompt),
+      Model::GenerateOptions{.max_new_tokens = max_new_tokens,
+                             .sampling = sampling_of(sampling),
+                             .stop = stop,
+                             .shift_context = how["shift_context"].cast<bool>(),
+                             .ignore_end_of_text = how["ignore_end_of_text"].cast<bool>()},
+      run_options(hooks));
 }
 
 py::list predict(const ModelHandle& handle, const TokenArray& tokens, std::size_t most) {
@@ -227,10 +229,9 @@ void bind_model(py::module_& module) {
       .def("end_token", [](const ModelHandle& handle) { return end_token(*handle.get()); })
       .def("run",
            [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
-              const Lengths& lengths, const PythonHooks& hooks, const PythonHooks& gradient_hooks,
-              const TargetLogits& target) {
+              const Lengths& lengths, const py::dict& given) {
              const auto model = handle.get();
-             const RunOptions options = run_options(hooks, gradient_hooks, target);
+             const RunOptions options = run_options(given);
              return array_of(
                  unlocked([&] { return run(*model, batch_of(tokens, types, lengths), options); }));
            })

@@ -59,10 +59,9 @@ void bind_translation(py::module_& module, py::class_<ModelHandle>& model) {
            })
       .def("run",
            [](const ModelHandle& handle, const std::vector<TokenArray>& sources,
-              const std::vector<TokenArray>& targets, const PythonHooks& hooks,
-              const PythonHooks& gradient_hooks, const TargetLogits& logits) {
+              const std::vector<TokenArray>& targets, const py::dict& given) {
              const auto translator = handle.get();
-             const RunOptions options = run_options(hooks, gradient_hooks, logits);
+             const RunOptions options = run_options(given);
              const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
              return array_of(unlocked([&] { return run(*translator, pairs, options); }));
            })

@@ -112,7 +112,11 @@ class HookedRun {
       : model_(model),
         input_(std::move(input)),
         options_(options),
-        editor_(model.architecture(), options.hooks, options.gradient_hooks) {}
+        editor_(model.architecture(), options.hooks, options.gradient_hooks,
+                options.target.points) {
+    read_layers();
+    read_stream();
+  }
 
   void keep(RequestedPoints requested) {
     keeps_gradients_ = !requested.gradients.empty();
@@ -127,6 +131,53 @@ class HookedRun {
   }
   PointKeeper& keeper() { return *keeper_; }
 
+  // Has the pass end with the last block of which points are wanted.
+  void end_with(const std::vector<Point>& points) {
+    const bool is_looked_at = editor() != nullptr || model_.editor() != nullptr || keeps_gradients_;
+    if (is_looked_at || options_.layer_end >= 0 || model_.architecture().is_encoder_decoder())
+      return;
+    std::int64_t end = layers_.begin;
+    for (const Point& point : points) {
+      const bool is_before =
+          point.kind == PointKind::embedding || point.kind == PointKind::position;
+      if (point.layer < 0 && !is_before) return;
+      end = std::max(end, point.layer + 1);
+    }
+    layers_.end = end;
+  }
+  // Whether the pass comes by the point.
+  bool computes(const Point& point) const {
+    const std::int64_t layers = model_.architecture().of(point.site).layers;
+    if (point.layer >= 0)
+      return point.layer >= layers_.begin && point.layer < layers_.end_of(layers);
+    const bool is_before = point.kind == PointKind::embedding || point.kind == PointKind::position;
+    return is_before ? options_.stream.empty() : layers_.has_end(layers);
+  }
+  // Of a part of the layers, which has to have some of what is asked for.
+  void leave_out_others(RequestedPoints& requested) const {
+    if (layers_.is_whole() && options_.stream.empty()) return;
+    const auto is_left_out = [&](const Point& point) { return !computes(point); };
+    std::erase_if(requested.points, is_left_out);
+    std::erase_if(requested.gradients, is_left_out);
+    std::erase_if(requested.names, [&](std::string_view name) {
+      if (name.ends_with(gradient_suffix)) name.remove_suffix(gradient_suffix.size());
+      const std::optional<Point> point = point_from_name(name);
+      return point && is_left_out(*point);
+    });
+    require(!requested.names.empty(), ErrorCode::invalid_argument,
+            "the pass computes none of the points that are asked for: it is of layers [{}, {})",
+            layers_.begin, layers_.end_of(model_.architecture().decoder().layers));
+  }
+  bool has_logits() const { return layers_.has_end(model_.architecture().decoder().layers); }
+  // (B, T, C)
+  Array stream() const {
+    const Sequences& rows = pass_->sequences();
+    const View<const float> end = pass_->stream();
+    if (rows.is_ragged())
+      return make_array(padded(rows, end.reshape({1, rows.rows(), end.extent(1)})));
+    return dense_copy(end.reshape({rows.count(), rows.length(), end.extent(1)}));
+  }
+
   const RecordedPass& run() {
     const bool backward = keeps_gradients_ || editor_.has_gradient_hooks();
     editor_.call_by_text();
@@ -137,19 +188,79 @@ class HookedRun {
     const Keep keep = !backward   ? Keep::one_block
                       : is_edited ? Keep::every_block  // each hook is called once
                                   : Keep::residuals;
-    pass_.emplace(model_, input_.texts, borrowed_editor(editor()),
-                  input_.options(keep, observed ? &probe : nullptr));
-    if (backward) pass_->backward(options_.target, probe);
+    RecordOptions record = input_.options(keep, observed ? &probe : nullptr);
+    for (const FrozenPart part : options_.freeze) {
+      (part == FrozenPart::pattern ? record.frozen.pattern : record.frozen.scale) = true;
+    }
+    record.layers = layers_;
+    if (stream_.present()) record.stream = stream_;
+    pass_.emplace(model_, input_.texts, borrowed_editor(editor()), std::move(record));
+    if (backward) pass_->backward(target(), probe);
     return *pass_;
   }
 
  private:
+  void read_layers() {
+    const Architecture& architecture = model_.architecture();
+    layers_ = {.begin = options_.layer_begin, .end = options_.layer_end};
+    if (layers_.is_whole() && options_.stream.empty()) return;
+    require(!architecture.is_encoder_decoder(), ErrorCode::unsupported,
+            "a pass over a part of the layers is of a model of one stack");
+    const std::int64_t layers = architecture.decoder().layers, end = layers_.end_of(layers);
+    require(layers_.begin >= 0 && layers_.begin <= end && end <= layers,
+            ErrorCode::invalid_argument, "layers [{}, {}) are not among the {} of the model",
+            layers_.begin, end, layers);
+    require(layers_.begin == 0 || !options_.stream.empty(), ErrorCode::invalid_argument,
+            "a pass that begins at layer {} needs the stream that the layer reads", layers_.begin);
+    for (const GradientTarget::PointWeights& weights : options_.target.points) {
+      const Point point = points_named(weights.point, architecture).front();
+      require(computes(point), ErrorCode::invalid_argument,
+              "the pass does not compute '{}', which is weighted: it is of layers [{}, {})",
+              point_name(point), layers_.begin, end);
+    }
+  }
+
+  // From (B, T, C) to the rows of texts.
+  void read_stream() {
+    if (options_.stream.empty()) return;
+    const std::int64_t channels = model_.architecture().decoder().channels;
+    std::int64_t longest = 0, rows = 0;
+    for (const Texts& texts : input_.texts) {
+      longest = std::max(longest, std::ssize(texts.target));
+      rows += std::ssize(texts.target);
+    }
+    const std::vector<std::int64_t> expected{std::ssize(input_.texts), longest, channels};
+    require(options_.stream.shape() == expected, ErrorCode::invalid_argument,
+            "the stream has the shape ({}), expected ({})",
+            fmt::join(options_.stream.shape(), ", "), fmt::join(expected, ", "));
+    stream_ = Tensor<float>(Shape{rows, channels});
+    float* to = stream_.data();
+    for (std::size_t text = 0; text < input_.texts.size(); ++text) {
+      const std::int64_t size = std::ssize(input_.texts[text].target) * channels;
+      to = std::copy_n(
+          options_.stream.data() + static_cast<std::int64_t>(text) * longest * channels, size, to);
+    }
+  }
+
+  // What backward starts from.
+  GradientTarget target() const {
+    if (!options_.metric) return options_.target;
+    require(has_logits(), ErrorCode::invalid_argument,
+            "a pass that ends before layer {} has no logits for a metric", layers_.end);
+    GradientTarget target = options_.target;
+    target.logits.clear();
+    target.logit_weights = options_.metric(make_array(pass_->logits()));
+    return target;
+  }
+
   HookEditor* editor() { return editor_.empty() ? nullptr : &editor_; }
 
   const Transformer& model_;
   RunInput input_;
   const RunOptions& options_;
   HookEditor editor_;
+  LayerRange layers_;
+  Tensor<float> stream_;  // (N, C)
   bool keeps_gradients_ = false;
   std::optional<PointKeeper> keeper_;
   std::optional<RecordedPass> pass_;
@@ -182,10 +293,11 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
   parts->architecture = model.architecture();
   if (!model.architecture().is_encoder_decoder()) parts->transformer = &model;
   RequestedPoints requested(request, parts->architecture);
-  parts->names = std::move(requested.names);
   const bool plain =
       options.hooks.empty() && options.gradient_hooks.empty() && model.editor() == nullptr;
-  if (request.points.empty() && plain) {
+  const bool is_whole = options.layer_begin == 0 && options.layer_end < 0 && options.stream.empty();
+  if (request.points.empty() && plain && is_whole) {
+    parts->names = std::move(requested.names);
     HookProbe probe(nullptr, options.poll);
     parts->pass.emplace(model, input.texts, nullptr,
                         input.options(Keep::points, options.poll ? &probe : nullptr));
@@ -194,12 +306,16 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
     return ActivationsAccess::make(std::move(parts));
   }
   HookedRun run(model, std::move(input), options);
+  run.leave_out_others(requested);
+  parts->names = requested.names;
+  const std::vector<Point> points = requested.points;
   run.keep(std::move(requested));
+  if (!request.logits) run.end_with(points);
   const RecordedPass& pass = run.run();
   parts->read(pass);
   for (auto& [name, values] : run.keeper().take()) parts->kept.emplace(name, std::move(values));
   parts->attention = run.keeper().take_attention();
-  if (request.logits) parts->logits = make_array(pass.logits());
+  if (request.logits) parts->logits = run.has_logits() ? make_array(pass.logits()) : run.stream();
   return ActivationsAccess::make(std::move(parts));
 }
 
@@ -223,7 +339,8 @@ void Activations::Parts::read(const RecordedPass& recorded) {
 
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options) {
   HookedRun run(of_one_text(model), RunInput(batch), options);
-  return make_array(run.run().logits());
+  const RecordedPass& pass = run.run();
+  return run.has_logits() ? make_array(pass.logits()) : run.stream();
 }
 
 Array run(const Model& translator, const SourceAndTarget& pair, const RunOptions& options) {

@@ -71,11 +71,50 @@ Array dense_copy(View<const float> values) {
 void copy_dense(const Array& from, View<float> values) { copy_to(from.data(), values); }
 
 HookEditor::HookEditor(const Architecture& architecture, const std::vector<Hook>& hooks,
-                       const std::vector<Hook>& gradient_hooks)
+                       const std::vector<Hook>& gradient_hooks,
+                       const std::vector<GradientTarget::PointWeights>& weights)
     : hooks_(hooks),
       gradient_hooks_(gradient_hooks),
       calls_(calls_of(architecture, hooks_)),
-      gradient_calls_(calls_of(architecture, gradient_hooks_)) {}
+      gradient_calls_(calls_of(architecture, gradient_hooks_)) {
+  read_weights(architecture, weights);
+}
+
+void HookEditor::read_weights(const Architecture& architecture,
+                              const std::vector<GradientTarget::PointWeights>& weights) {
+  for (const auto& [name, values] : weights) {
+    const std::vector<Point> points = points_named(name, architecture);
+    require(points.size() == 1, ErrorCode::invalid_argument,
+            "weights are of one point, and '{}' names {}", name, points.size());
+    require(gradient_is_editable(points.front().kind), ErrorCode::unsupported,
+            "the value at '{}' cannot be weighted: expected q, k, v, z, neurons, outputs, the "
+            "stream, or weights of logits",
+            point_name(points.front()));
+    const bool is_new = weights_.emplace(point_name(points.front()), values).second;
+    require(is_new, ErrorCode::invalid_argument, "'{}' is weighted twice", name);
+  }
+}
+
+// Of one of several texts of different lengths, or of all: weights (B, T, …) of the longest.
+void HookEditor::add_weights(const std::string& point, std::int64_t text, Array& gradient) const {
+  const Array& weights = weights_.at(point);
+  std::vector<std::int64_t> given = weights.shape(), wanted = gradient.shape();
+  const auto rest = [](const std::vector<std::int64_t>& shape) {
+    return std::vector<std::int64_t>(shape.begin() + 2, shape.end());
+  };
+  const bool fits = given.size() == wanted.size() && text + wanted[0] <= given[0] &&
+                    wanted[1] <= given[1] && rest(given) == rest(wanted);
+  require(fits && (calls_by_text_ || given == wanted), ErrorCode::invalid_argument,
+          "the weights at '{}' have the shape {}, expected that of its values, {}", point,
+          shape_text(given), shape_text(wanted));
+  const std::size_t sequence = weights.size() / static_cast<std::size_t>(given[0]);
+  const std::size_t own = gradient.size() / static_cast<std::size_t>(wanted[0]);
+  for (std::int64_t b = 0; b < wanted[0]; ++b) {
+    const float* const from = weights.data() + static_cast<std::size_t>(text + b) * sequence;
+    float* const to = gradient.data() + static_cast<std::size_t>(b) * own;
+    for (std::size_t i = 0; i < own; ++i) to[i] += from[i];
+  }
+}
 
 HookEditor::CallsByPoint HookEditor::calls_of(const Architecture& architecture,
                                               const std::vector<Hook>& hooks) {
@@ -226,18 +265,24 @@ void HookEditor::note_change(const Point& point, View<const float> before, const
 
 bool HookEditor::only_adds(const Point& point) const {
   if (!changed_.contains(point_name(point))) return true;
-  return edits_gradient(point) && backward_sees_edit(point.kind);
+  return gradient_is_editable(point.kind) && has_gradient_hook(point) &&
+         backward_sees_edit(point.kind);
 }
 
 bool HookEditor::edits_gradient(const Point& point) const {
-  return gradient_is_editable(point.kind) && calls_at(gradient_calls_, point) != nullptr;
+  if (!gradient_is_editable(point.kind)) return false;
+  return has_gradient_hook(point) || (!weights_.empty() && weights_.contains(point_name(point)));
 }
 
 void HookEditor::edit_gradient(const Point& point, View<float> gradient) {
   for_each_text(rows_of(point), point, gradient, [&](std::int64_t text, View<float> own) {
     Array array = memory_for(own.shape());
     copy_from(own, array.data());
-    call(*calls_at(gradient_calls_, point), {.name = point_name(point), .text = text}, array);
+    const std::string name = point_name(point);
+    if (weights_.contains(name)) add_weights(name, text, array);
+    if (const Calls* const calls = calls_at(gradient_calls_, point)) {
+      call(*calls, {.name = name, .text = text}, array);
+    }
     copy_to(array.data(), own);
     recycle(std::move(array));
   });

@@ -21,11 +21,12 @@ class HookEditor final : public Editor {
   // Throws Error{invalid_argument} for unknown names, and Error{unsupported} for points that the
   // model lacks.
   HookEditor(const Architecture& architecture, const std::vector<Hook>& hooks,
-             const std::vector<Hook>& gradient_hooks = {});
+             const std::vector<Hook>& gradient_hooks = {},
+             const std::vector<GradientTarget::PointWeights>& weights = {});
 
-  bool empty() const { return hooks_.empty() && gradient_hooks_.empty(); }
+  bool empty() const { return hooks_.empty() && gradient_hooks_.empty() && weights_.empty(); }
   bool has_hooks() const { return !hooks_.empty(); }
-  bool has_gradient_hooks() const { return !gradient_hooks_.empty(); }
+  bool has_gradient_hooks() const { return !gradient_hooks_.empty() || !weights_.empty(); }
   bool edits(const Point& point) const override;
   // Values that hooks left as they were, or whose derivative a gradient hook there knows.
   bool only_adds(const Point& point) const override;
@@ -79,6 +80,9 @@ class HookEditor final : public Editor {
   void for_each_text(const Sequences* sequences, const Point& point, View<float> rows,
                      const Visit& visit) const;
   void edit_text(const EditedPoint& edited, std::int64_t text, View<float> values);
+  void read_weights(const Architecture& architecture,
+                    const std::vector<GradientTarget::PointWeights>& weights);
+  void add_weights(const std::string& point, std::int64_t text, Array& gradient) const;
   // What a gradient's rows are.
   const Sequences* rows_of(const Point& point) const;
   void note_change(const Point& point, View<const float> before, const Array& after);
@@ -89,6 +93,7 @@ class HookEditor final : public Editor {
   std::vector<Hook> gradient_hooks_;
   CallsByPoint calls_;  // by the point's name
   CallsByPoint gradient_calls_;
+  std::map<std::string, Array> weights_;  // of what is differentiated, by the point's name
   bool notes_changes_ = false;
   bool refuses_unseen_ = false;
   bool remembers_planes_ = false;

@@ -67,6 +67,10 @@ GenerateOptions generation_options(const LoadedModel& model,
                         .cache_type = model.cache_type,
                         .stop_strings = options.stop,
                         .end_tokens = model.end_tokens()};
+  if (options.ignore_end_of_text) {
+    inner.ignore_end_of_text = true;
+    inner.end_tokens.clear();
+  }
   if (options.shift_context) inner.overflow = ContextOverflow::shift_window;
   return inner;
 }

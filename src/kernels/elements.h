@@ -76,6 +76,18 @@ struct StandardisedGradients {
 void standardise_rows_backward(const StandardisedRows& rows, View<const float> gain,
                                View<const float> d_out, const StandardisedGradients& gradients);
 
+// A norm whose deviation is taken to be a constant, so that it is linear in its rows: from the
+// gradient of what it gives, d_out (N, C), d_x (N, C) += (d_out·gain − the mean of that row)
+// · reciprocal_deviation; the mean only where the norm subtracts that of its rows.
+enum class Centring { none, mean };
+struct ConstantScaleNorm {
+  View<const float> gain;                  // (C)
+  View<const float> reciprocal_deviation;  // (N)
+  Centring centring = Centring::none;
+};
+void constant_scale_norm_backward(const ConstantScaleNorm& norm, View<const float> d_out,
+                                  View<float> d_x);
+
 // out (N, C) = x · gain + bias, for x (N, C), gain (C), and bias (C), which may be absent.
 void apply_gain(View<const float> x, const NormParameters<float>& parameters, View<float> out);
 

@@ -305,6 +305,10 @@ void attend_backward(const LayerPass& at, AttentionKind kind,
     observe_attention_gradients(pass, at.layer, points_of(kind), sequences);
   }
   kernels::attention_backward(sequences);
+  if (!pass.frozen.pattern) return;
+  // The gradient of values does not depend on those of the scores.
+  kernels::fill(gradients.query, 0.0F);
+  kernels::fill(gradients.key, 0.0F);
 }
 
 View<const float> unedited_mixed_values(const LayerPass& at, AttentionKind kind,

@@ -107,6 +107,7 @@ void observe_attention_gradients(const Pass& pass, std::int64_t layer,
     pass.probe->observe_gradient(
         pass.point(points.scores, layer),
         head_planes(texts, no_weight, [&](auto text, auto b, auto head, auto out) {
+          if (pass.frozen.pattern) return kernels::fill(out, 0.0F);
           const auto& own = texts[text];
           const kernels::AttentionTile tile = whole_plane(own.input, b, head);
           Tensor<float> pattern(out.shape());
@@ -141,7 +142,8 @@ void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, s
                             const NormPoints& points, const NormOperands& norm) {
   if (points.input && pass.wants_gradient(*points.input, layer)) {
     Tensor<float> d_x(norm.x.shape());
-    normalise_backward(stack, norm.x, norm.parameters, norm.saved, norm.d_out, d_x, {});
+    normalise_backward(stack, pass.frozen, norm.parameters, norm.saved,
+                       {.x = norm.x, .d_out = norm.d_out, .d_x = d_x}, {});
     pass.observe_gradient_rows(*points.input, layer, d_x);
   }
   const bool wants_scale = pass.wants_gradient(points.scale, layer);

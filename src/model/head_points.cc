@@ -140,10 +140,11 @@ Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
     kernels::fill(d_x, 0.0F);  // a norm's backward accumulates
     if (input.is_edited(head)) {
       HeadNorm norm(at, input.rows(head));
-      normalise_backward(at.stack, norm.x, at.parameters.norm_1, norm.saved(), d_norm, d_x, {});
+      normalise_backward(at.stack, at.pass.frozen, at.parameters.norm_1, norm.saved(),
+                         {.x = norm.x, .d_out = d_norm, .d_x = d_x}, {});
     } else {
-      normalise_backward(at.stack, saved.residual_pre, at.parameters.norm_1, saved.norm_1_saved,
-                         d_norm, d_x, {});
+      normalise_backward(at.stack, at.pass.frozen, at.parameters.norm_1, saved.norm_1_saved,
+                         {.x = saved.residual_pre, .d_out = d_norm, .d_x = d_x}, {});
     }
     kernels::copy(d_x, rows_of_head(gradient, head));
   }

@@ -58,6 +58,24 @@ inline constexpr std::int64_t ragged_positions = 1024;
 // The same dropout for sequence b of a pass whose sequences are computed one by one.
 kernels::Dropout of_sequence(const kernels::Dropout& dropout, std::int64_t b);
 
+// What backward takes for constants, as if what computed it had no derivative: gradients are then
+// those of a function that is linear between the neurons, so that value times gradient adds up to
+// what the values contribute (Ameisen et al. 2025).
+struct FrozenParts {
+  bool pattern = false;  // of every attention: its queries and keys get no gradient
+  bool scale = false;    // the deviation that a norm divides by
+};
+
+// Blocks [begin, end) of a stack; −1: to its end.
+struct LayerRange {
+  std::int64_t begin = 0;
+  std::int64_t end = -1;
+
+  bool is_whole() const { return begin == 0 && end < 0; }
+  bool has_end(std::int64_t layers) const { return end < 0 || end == layers; }
+  std::int64_t end_of(std::int64_t layers) const { return end < 0 ? layers : end; }
+};
+
 struct Pass {
   Sequences sequences{};  // what its rows are
   // The length by which the arithmetic of a row is chosen, or kernels::decoding_step; 0: that of
@@ -78,6 +96,10 @@ struct Pass {
   Probe* probe = nullptr;
   Editor* editor = nullptr;
   std::int64_t first_sequence = 0;  // of a batch that is computed in parts
+  FrozenParts frozen{};             // in backward
+  // The blocks that are computed: without the last one, neither the final norm nor what follows.
+  LayerRange layers{};
+  View<const float> stream{};  // (N, C): what the first of them reads, where no embedding is
 
   // T of the sequences that the rows are of; 0 where lengths may differ.
   std::int64_t sequence_positions() const {

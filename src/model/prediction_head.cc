@@ -14,13 +14,13 @@ void prediction_forward(const Stack& stack, const Pass& pass, const StackActivat
             saved.out);
 }
 
-void prediction_backward(const Stack& stack, const Pass&, const StackActivations& activations,
+void prediction_backward(const Stack& stack, const Pass& pass, const StackActivations& activations,
                          const ActivationGradients& buffers, const StackGradients* gradients) {
   const PredictionActivations& saved = activations.prediction();
   const View<float> d_post = buffers.residual;
   kernels::fill(d_post, 0.0F);  // a norm's backward accumulates
-  normalise_backward(stack.specification, saved.post, stack.parameters.prediction_norm,
-                     saved.norm_saved, buffers.norm, d_post,
+  normalise_backward(stack.specification, pass.frozen, stack.parameters.prediction_norm,
+                     saved.norm_saved, {.x = saved.post, .d_out = buffers.norm, .d_x = d_post},
                      gradients != nullptr ? gradients->prediction_norm : NormWeightGradients{});
   kernels::activation_backward(saved.pre, stack.specification.block.feed_forward.activation, d_post,
                                d_post);

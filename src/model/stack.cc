@@ -31,6 +31,19 @@ void require_editable(const StackSpecification& stack, const Pass& pass) {
   }
 }
 
+// Of a stream that the caller gives, tokens are not read.
+void require_layers(const StackSpecification& stack, const Pass& pass) {
+  const std::int64_t begin = pass.layers.begin, end = pass.layers.end_of(stack.layers);
+  require(begin >= 0 && begin <= end && end <= stack.layers, ErrorCode::invalid_argument,
+          "layers [{}, {}) are not among the {} of the model", begin, end, stack.layers);
+  require(begin == 0 || pass.stream.present(), ErrorCode::invalid_argument,
+          "a pass that begins at layer {} needs the stream that it reads", begin);
+  require(begin < stack.layers, ErrorCode::invalid_argument,
+          "a pass cannot begin at layer {}: the model has layers 0 to {}", begin, stack.layers - 1);
+  if (!pass.stream.present()) return;
+  require_shape(pass.stream, {pass.rows(), stack.channels}, "the stream");
+}
+
 Shape shape_of_tokens(const Pass& pass) {
   if (pass.sequences.is_ragged()) return {pass.rows()};
   return {pass.sequences.count(), pass.sequences.length()};
@@ -193,9 +206,9 @@ void embed_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   if (stack.specification.embedding_norm) {
     const Reading norm(stack.parameters.schedule, stack.parameters.schedule.before());
     kernels::fill(buffers.norm, 0.0F);
-    normalise_backward(stack.specification, activations.embedding_sum(),
-                       stack.parameters.embedding_norm, activations.embedding_norm_saved(), d_rows,
-                       buffers.norm,
+    normalise_backward(stack.specification, pass.frozen, stack.parameters.embedding_norm,
+                       activations.embedding_norm_saved(),
+                       {.x = activations.embedding_sum(), .d_out = d_rows, .d_x = buffers.norm},
                        gradients != nullptr ? gradients->embedding_norm : NormWeightGradients{});
     d_rows = buffers.norm;
   }
@@ -343,20 +356,34 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   if (pass.editor != nullptr) require_editable(specification, pass);
   require_token_types(specification, pass);
 
+  require_layers(specification, pass);
+
   // 1. token + position embedding: (B, T) -> (N, C)
-  embed(stack, tokens, pass, activations);
+  if (pass.stream.present()) {
+    kernels::copy(pass.stream, activations.block(pass.layers.begin).residual_pre);
+  } else {
+    embed(stack, tokens, pass, activations);
+  }
 
   // 2. the blocks
   const RotaryRows rotary = rotary_rows(specification, pass);
   const DistanceBias bias(stack, pass.sequences.positions_end());
-  for (std::int64_t layer = 0; layer < specification.layers; ++layer) {
+  const std::int64_t end = pass.layers.end_of(specification.layers);
+  for (std::int64_t layer = pass.layers.begin; layer < end; ++layer) {
     const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
     block_forward(stack.layer_pass(layer, pass, rotary, bias.view()), activations.block(layer));
   }
   pass.sequences.advance_caches();
 
   // 3. the final norm
-  end_forward(stack, pass, activations);
+  if (end == specification.layers) end_forward(stack, pass, activations);
+}
+
+View<float> stack_stream(const Pass& pass, const StackActivations& activations) {
+  const std::int64_t end = pass.layers.end;
+  if (end < 0) return activations.last_residual();
+  return end > pass.layers.begin ? activations.block(end - 1).output
+                                 : activations.block(end).residual_pre;
 }
 
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions) {
@@ -426,9 +453,15 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
     return block;
   };
 
+  const std::int64_t end = pass.layers.end_of(specification.layers);
+
   // 3. the final norm, whose input is the end of the residual stream
   if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.after());
-  end_backward(stack, pass, activations, buffers, gradients);
+  if (end == specification.layers) {
+    end_backward(stack, pass, activations, buffers, gradients);
+  } else {
+    kernels::copy(buffers.norm, buffers.residual);
+  }
   if (gradients != nullptr) {
     gradients->schedule.has_added(gradients->schedule.after(), GradientState::complete);
   }
@@ -437,10 +470,10 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   Pass unobserved = pass;
   unobserved.probe = nullptr;
   const RotaryRows rotary = rotary_rows(specification, pass);
-  for (std::int64_t layer = specification.layers - 1; layer >= 0; --layer) {
+  for (std::int64_t layer = end - 1; layer >= pass.layers.begin; --layer) {
     const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
     if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.block(layer));
-    if (activations.keep() == Keep::residuals && layer + 1 < specification.layers) {
+    if (activations.keep() == Keep::residuals && layer + 1 < end) {
       block_forward(stack.layer_pass(layer, unobserved, rotary, bias.view()),
                     activations.block(layer));
     }
@@ -456,6 +489,7 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   }
 
   // 1. the embeddings
+  if (pass.stream.present()) return;
   embed_backward(stack, tokens, pass, activations, buffers, gradients);
 }
 

@@ -38,6 +38,8 @@ RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass);  // o
 // Error{unsupported} for an edit that the stack cannot make.
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
                    const StackActivations& activations);
+// (N, C): the stream where a pass ended, which Pass::layers says.
+View<float> stack_stream(const Pass& pass, const StackActivations& activations);
 
 // logits (M, V) of rows x (M, C) of the end of the stack.
 void unembed(const Stack& stack, View<const float> x, View<float> logits, std::int64_t positions);

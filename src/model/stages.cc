@@ -41,13 +41,21 @@ void normalise(const StackSpecification& stack, View<const float> x, const NormW
   }
 }
 
-void normalise_backward(const StackSpecification& stack, View<const float> x,
-                        const NormWeights& weights, const NormSaved& saved, View<const float> d_out,
-                        View<float> d_x, const NormWeightGradients& gradients) {
-  if (stack.block.norm.kind == NormKind::layer) {
-    kernels::layer_norm_backward(x, weights, saved, d_out, d_x, gradients);
+void normalise_backward(const StackSpecification& stack, const FrozenParts& frozen,
+                        const NormWeights& weights, const NormSaved& saved,
+                        const NormBackwardRows& rows, const NormWeightGradients& gradients) {
+  const bool is_centred = stack.block.norm.kind == NormKind::layer;
+  if (frozen.scale) {
+    kernels::constant_scale_norm_backward(
+        {.gain = weights.gain,
+         .reciprocal_deviation = saved.reciprocal_deviation,
+         .centring = is_centred ? kernels::Centring::mean : kernels::Centring::none},
+        rows.d_out, rows.d_x);
+  } else if (is_centred) {
+    kernels::layer_norm_backward(rows.x, weights, saved, rows.d_out, rows.d_x, gradients);
   } else {
-    kernels::rms_norm_backward(x, weights, saved.reciprocal_deviation, d_out, d_x, gradients);
+    kernels::rms_norm_backward(rows.x, weights, saved.reciprocal_deviation, rows.d_out, rows.d_x,
+                               gradients);
   }
 }
 
@@ -58,6 +66,20 @@ struct Positioned {
   std::int64_t first;  // column, of both
   std::int64_t heads;
 };
+
+// In place, for the columns d (N, H·D) of heads whose norms divide by constants, reciprocal (N, H).
+void constant_scale_backward_of_heads(const NormWeights& norm, View<float> deviation,
+                                      View<float> d) {
+  const std::int64_t size = norm.gain.extent(0);
+  Tensor<float> d_x(Shape{d.extent(0), size});
+  for (std::int64_t head = 0; head < deviation.extent(1); ++head) {
+    const View<float> own = d.slice(1, head * size, (head + 1) * size);
+    kernels::fill(d_x, 0.0F);
+    kernels::constant_scale_norm_backward(
+        {.gain = norm.gain, .reciprocal_deviation = transposed(deviation)[head]}, own, d_x);
+    kernels::copy(d_x, own);
+  }
+}
 
 }  // namespace
 
@@ -93,6 +115,10 @@ void position_backward(const LayerPass& at, const AttentionActivations& saved,
     if (at.rotary.present()) kernels::rotary_backward(d, at.rotary.table());
     // 1. the norm of each head
     if (!attention.query_key_norm) return;
+    if (at.pass.frozen.scale) {
+      return constant_scale_backward_of_heads(
+          norm, deviation, d_projected.slice(1, part.first, part.first + part.heads * size));
+    }
     const auto x =
         head_columns(View<const float>(saved.query_key_value), part.first, part.heads, size);
     kernels::rms_norm_backward(x, norm, deviation, d, d, norm_gradients);
@@ -186,8 +212,8 @@ void norm_backward(const StackSpecification& stack, const Pass& pass, std::int64
   NormOperands read = norm;
   read.x = norm_input(pass, layer, points, norm.x, edited);
   observe_norm_gradients(stack, pass, layer, points, read);
-  normalise_backward(stack, read.x, norm.parameters, norm.saved, norm.d_out, backward.d_x,
-                     backward.gradients);
+  normalise_backward(stack, pass.frozen, norm.parameters, norm.saved,
+                     {.x = read.x, .d_out = norm.d_out, .d_x = backward.d_x}, backward.gradients);
 }
 
 }  // namespace heed

@@ -52,9 +52,14 @@ void project_backward(const LinearWeights& weights, const LinearWeightGradients&
 void normalise(const StackSpecification& stack, View<const float> x, const NormWeights& weights,
                const NormSaved& saved, View<float> out);
 // d_x (R, C), accumulated.
-void normalise_backward(const StackSpecification& stack, View<const float> x,
-                        const NormWeights& weights, const NormSaved& saved, View<const float> d_out,
-                        View<float> d_x, const NormWeightGradients& gradients);
+struct NormBackwardRows {
+  View<const float> x;
+  View<const float> d_out;
+  View<float> d_x;
+};
+void normalise_backward(const StackSpecification& stack, const FrozenParts& frozen,
+                        const NormWeights& weights, const NormSaved& saved,
+                        const NormBackwardRows& rows, const NormWeightGradients& gradients);
 
 // Queries (B, T, H, D), keys and values (B, T, G, D): three views of projected rows.
 template <class T>

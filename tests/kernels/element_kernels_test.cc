@@ -356,6 +356,49 @@ TEST(StandardisedRows, GradientsMatchFiniteDifferences) {
   expect_gradient(scale.exact, d_scale, loss, "scale");
 }
 
+TEST(ConstantScaleNorm, BackwardIsTheReference) {
+  for (const Centring centring : {Centring::none, Centring::mean}) {
+    const Shape rows{5, 37};
+    const Twin gain = random_twin(Shape{37}, 1), d_out = random_twin(rows, 2);
+    const Twin factor = random_twin(Shape{5}, 3, 0.1, 1.0);
+    const Twin before = random_twin(rows, 4);  // it accumulates
+    Tensor<float> expected(rows);
+    std::ranges::copy(before.single.span(), expected.data());
+    reference::constant_scale_norm_backward<float>(gain.single, factor.single, centring,
+                                                   d_out.single, expected);
+    on_every_instruction_set([&] {
+      Tensor<float> d_x(rows);
+      std::ranges::copy(before.single.span(), d_x.data());
+      constant_scale_norm_backward({gain.single, factor.single, centring}, d_out.single, d_x);
+      expect_same_bits(d_x, expected);
+    });
+  }
+}
+
+TEST(ConstantScaleNorm, GradientMatchesFiniteDifferences) {
+  const Shape shape{3, 6};
+  Twin x = random_twin(shape, 1);
+  const Twin d_out = random_twin(shape, 2), gain = random_twin(Shape{6}, 3);
+  const Twin factor = random_twin(Shape{3}, 4, 0.1, 1.0);
+  for (const Centring centring : {Centring::none, Centring::mean}) {
+    Tensor<double> rows(shape), out(shape), d_x(shape), mean(Shape{3});
+    const auto loss = [&] {  // the mean follows the rows, the deviation does not
+      for (std::int64_t n = 0; n < 3; ++n) {
+        double sum = 0;
+        for (const double value : View<const double>(x.exact)[n].span()) sum += value;
+        mean[n] = centring == Centring::mean ? sum / 6 : 0;
+      }
+      reference::standardise_rows<double>(x.exact, mean, factor.exact, rows);
+      reference::apply_gain<double>(rows, {gain.exact, {}}, out);
+      return weigh(d_out.exact, out);
+    };
+    d_x.fill(0);
+    reference::constant_scale_norm_backward<double>(gain.exact, factor.exact, centring, d_out.exact,
+                                                    d_x);
+    expect_gradient(x.exact, d_x, loss, "x");
+  }
+}
+
 TEST(Angles, SinusoidsAndRotationsAreTheReferences) {
   for (const std::int64_t channels : {1, 2, 7, 64}) {
     Tensor<float> table(Shape{11, channels}), expected(Shape{11, channels});

@@ -68,18 +68,18 @@ class Arguments(TestCase):
             heed.interventions.add("resid_post0", np.ma.masked_invalid([1.0, np.nan]))
 
     def test_unknown_arguments_name_the_known_ones(self):
-        for call in (lambda: self.model(PROMPT, stop_at_layer=1),
+        for call in (lambda: self.model(PROMPT, stop_at=1),
                      lambda: self.model.run_with_cache(PROMPT, device="cpu"),
                      lambda: self.model.run_with_hooks(PROMPT, reset_hooks_end=True),
-                     lambda: self.model.generate(PROMPT, do_sample=False)):
+                     lambda: self.model.generate(PROMPT, padding_side="left")):
             with self.assertRaisesRegex(Wrong, r"has no argument '\w+', expected \w+, "):
                 call()
 
     def test_targets_and_metrics(self):
-        with self.assertRaisesRegex(Wrong, r"expected a list of \(position, token id, weight\)"):
-            self.model.run_with_cache(PROMPT, incl_bwd=True, logit_target=np.zeros(4))
-        with self.assertRaisesRegex(Wrong, "generic_activation_patch"):
-            heed.patching.sweep(self.model, PROMPT, PROMPT, metric=lambda logits: 0)
+        for target in (np.zeros(4), [1, 2], [(1, 2)], "loss", 3):
+            with self.subTest(target), self.assertRaisesRegex(
+                    Wrong, r"expected .*\(position, token id, weight\)"):
+                self.model.run_with_cache(PROMPT, incl_bwd=True, logit_target=target)
 
     def test_models_are_not_pickled(self):
         for copied in (pickle.dumps, copy.copy, copy.deepcopy):

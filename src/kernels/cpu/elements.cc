@@ -236,6 +236,25 @@ void standardise_rows_backward(const StandardisedRows& rows, View<const float> g
   }
 }
 
+void constant_scale_norm_backward(const ConstantScaleNorm& norm, View<const float> d_out,
+                                  View<float> d_x) {
+  checks::same_rows(d_out, d_x, "d_out", "d_x");
+  require_shape(norm.gain, {d_out.extent(1)}, "gain");
+  require_shape(norm.reciprocal_deviation, {d_out.extent(0)}, "reciprocal_deviation");
+  const std::int64_t channels = d_out.extent(1);
+  for (std::int64_t n = 0; n < d_out.extent(0); ++n) {
+    double sum = 0;
+    if (norm.centring == Centring::mean) {
+      for (std::int64_t c = 0; c < channels; ++c) sum += d_out(n, c) * norm.gain(c);
+    }
+    const float mean = static_cast<float>(sum / static_cast<double>(channels));
+    const float factor = norm.reciprocal_deviation(n);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      d_x(n, c) += (d_out(n, c) * norm.gain(c) - mean) * factor;
+    }
+  }
+}
+
 void apply_gain(View<const float> x, const NormParameters<float>& parameters, View<float> out) {
   checks::same_rows(x, out, "x", "out");
   require_shape(parameters.gain, {x.extent(1)}, "gain");

@@ -168,6 +168,22 @@ void standardise_rows_backward(const StandardisedBackward<T>& operands, View<T> 
 }
 
 template <class T>
+void constant_scale_norm_backward(View<const T> gain, View<const T> reciprocal_deviation,
+                                  Centring centring, View<const T> d_out, View<T> d_x) {
+  checks::same_rows(d_out, d_x, "d_out", "d_x");
+  const std::int64_t channels = d_out.extent(1);
+  for (std::int64_t n = 0; n < d_out.extent(0); ++n) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < channels; ++c) sum += static_cast<double>(d_out(n, c) * gain(c));
+    const T mean =
+        centring == Centring::mean ? static_cast<T>(sum / static_cast<double>(channels)) : T(0);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      d_x(n, c) += (d_out(n, c) * gain(c) - mean) * reciprocal_deviation(n);
+    }
+  }
+}
+
+template <class T>
 void apply_gain(View<const T> x, const NormParameters<T>& parameters, View<T> out) {
   checks::same_rows(x, out, "x", "out");
   for (std::int64_t n = 0; n < x.extent(0); ++n) {
@@ -246,6 +262,8 @@ void cross_entropy_piece_losses(const VocabularySums<T>& sums, std::int64_t voca
   template void mix_rows<T>(View<const T>, View<const T>, View<T>);                             \
   template void standardise_rows<T>(View<const T>, View<const T>, View<const T>, View<T>);      \
   template void standardise_rows_backward<T>(const StandardisedBackward<T>&, View<T>, View<T>); \
+  template void constant_scale_norm_backward<T>(View<const T>, View<const T>, Centring,         \
+                                                View<const T>, View<T>);                        \
   template void apply_gain<T>(View<const T>, const NormParameters<T>&, View<T>);                \
   template void sinusoids<T>(View<T>, View<T>);                                                 \
   template void rotary_angles<T>(std::span<const std::int64_t>, View<const double>, double,     \

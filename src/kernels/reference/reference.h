@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "kernels/elements.h"
 #include "kernels/operands.h"
 
 namespace heed::kernels::reference {
@@ -135,6 +136,9 @@ struct StandardisedBackward {
 template <class T>
 void standardise_rows_backward(const StandardisedBackward<T>& operands, View<T> d_rows,
                                View<T> d_scale);
+template <class T>
+void constant_scale_norm_backward(View<const T> gain, View<const T> reciprocal_deviation,
+                                  Centring centring, View<const T> d_out, View<T> d_x);
 template <class T>
 void apply_gain(View<const T> x, const NormParameters<T>& parameters, View<T> out);
 

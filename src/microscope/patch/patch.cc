@@ -124,7 +124,13 @@ void check_request(const Transformer& model, const PatchRequest& request) {
       "known there",
       request.results.string());
   check_texts(model, request);
-  if (request.metric.kind != PatchMetric::Kind::kl) {
+  if (request.metric.kind == PatchMetric::Kind::own) {
+    require(request.metric.own != nullptr, ErrorCode::invalid_argument,
+            "the metric is a function of the caller's, and there is none");
+    require(request.results.empty(), ErrorCode::invalid_argument,
+            "cells of a metric of the caller's cannot be resumed from {}",
+            request.results.string());
+  } else if (request.metric.kind != PatchMetric::Kind::kl) {
     check_token(model, request.metric.answer, "the answer");
   }
   if (request.metric.kind == PatchMetric::Kind::logit_difference) {
@@ -198,6 +204,7 @@ double patch_metric(const PatchMetric& metric, std::span<const float> logits,
     case PatchMetric::Kind::logit_difference: return logit(metric.answer) - logit(metric.wrong);
     case PatchMetric::Kind::probability:
       return std::exp(logit(metric.answer) - log_sum_exp(logits));
+    case PatchMetric::Kind::own: return metric.own(logits);
     case PatchMetric::Kind::kl: break;
   }
   const double total = log_sum_exp(logits);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "kernels/elements.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/derived_points.h"
 #include "model/input_checks.h"
@@ -62,6 +63,15 @@ void start_from_logits(const Stack& stack, const GradientTarget& target, View<fl
   }
 }
 
+// Of one text: the unembedding of the weights (T, V) of all logits.
+void start_from_weights(const Stack& stack, View<const float> weights, View<float> d_x,
+                        View<float> d_logits) {
+  const LinearWeights& unembedding = stack.parameters.unembedding;
+  kernels::linear_backward_input(kernels::MultipliedWeight(unembedding).view(), weights, d_x,
+                                 unembedding.precision);
+  if (d_logits.present()) kernels::copy(weights, d_logits);
+}
+
 }  // namespace
 
 void require_gradients_past(const Editor* editor, const Architecture& architecture,
@@ -102,10 +112,17 @@ void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& 
     d_logits = Tensor<float>(Shape{pass.rows(), vocabulary});
     d_logits.fill(0.0F);
   }
+  std::int64_t text = 0;
   for (const Sequence each : pass.sequences) {
     const auto own = [&](auto view) { return view.slice(0, each.row_begin, each.row_end); };
     const View<float> d_own = d_logits.present() ? own(d_logits.view()) : View<float>{};
-    if (target.logits.empty()) {
+    if (!target.logit_weights.empty()) {
+      const View<const float> weights(
+          target.logit_weights.data(),
+          Shape{pass.sequences.count(), pass.sequences.positions_end(), vocabulary});
+      start_from_weights(stack, weights[text++].slice(0, 0, each.length()),
+                         own(rows.d_unembedding_in), d_own);
+    } else if (target.is_loss()) {
       start_from_loss(stack,
                       {rows.next.subspan(static_cast<std::size_t>(each.row_begin),
                                          static_cast<std::size_t>(each.length())),
@@ -118,6 +135,15 @@ void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& 
   if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);
 }
 
+void require_weights_fit(const GradientTarget& target, const Pass& pass, std::int64_t vocabulary) {
+  if (target.logit_weights.empty()) return;
+  const std::vector<std::int64_t> expected{pass.sequences.count(), pass.sequences.positions_end(),
+                                           vocabulary};
+  require(target.logit_weights.shape() == expected, ErrorCode::invalid_argument,
+          "weights of logits have the shape ({}), expected ({})",
+          fmt::join(target.logit_weights.shape(), ", "), fmt::join(expected, ", "));
+}
+
 void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
   const Editor* const editor = editor_.get();
   // After the pass: functions of the user show only then which values they change.
@@ -125,7 +151,7 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
     return probe.wants_gradient(point) || (editor != nullptr && editor->edits_gradient(point));
   });
   std::vector<std::int32_t> next;
-  if (target.logits.empty()) {
+  if (target.is_loss()) {
     for (const Sequence each : sequences()) {
       const std::vector<std::int32_t> own =
           next_tokens_of(architecture(), tokens().subspan(static_cast<std::size_t>(each.row_begin),
@@ -148,7 +174,16 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
   }
   const std::int64_t memory_rows = attends ? source_rows_.rows() : 0;
   const ActivationGradients buffers(architecture().decoder(), target_rows_.rows(), memory_rows);
-  start_gradient(model_.stack(last), of_target, target, {next, final_rows(last), buffers.norm});
+  if (of_target.layers.has_end(architecture().decoder().layers)) {
+    require_weights_fit(target, of_target, architecture().decoder().vocabulary_size);
+    start_gradient(model_.stack(last), of_target, target, {next, final_rows(last), buffers.norm});
+  } else {
+    require(!target.points.empty() && target.logits.empty() && target.logit_weights.empty(),
+            ErrorCode::invalid_argument,
+            "a pass that ends before layer {} has no logits: expected weights of points",
+            of_target.layers.end);
+    kernels::fill(buffers.norm, 0.0F);
+  }
   stack_backward(model_.stack(last), token_view(last), of_target, activations(last), buffers,
                  nullptr, attends ? d_memory.view() : View<float>{});
   if (!attends) return;

@@ -31,6 +31,9 @@ struct TargetGradient {
   View<const float> unembedding_in;
   View<float> d_unembedding_in;
 };
+// Weights of all logits have the shape (B, T, V) of the longest text. Throws
+// Error{invalid_argument}.
+void require_weights_fit(const GradientTarget& target, const Pass& pass, std::int64_t vocabulary);
 void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& target,
                     const TargetGradient& rows);
 

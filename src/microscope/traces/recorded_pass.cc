@@ -246,7 +246,10 @@ Pass RecordedPass::pass(Probe* probe, StackSite site) const {
           .token_types = options_.token_types,
           .site = site,
           .probe = probe,
-          .editor = editor_.get()};
+          .editor = editor_.get(),
+          .frozen = options_.frozen,
+          .layers = options_.layers,
+          .stream = options_.stream};
 }
 
 Tensor<float> RecordedPass::logits(std::int64_t begin, std::int64_t end) const {

@@ -45,6 +45,10 @@ struct RecordOptions {
   Probe* observer = nullptr;                // of the pass while it runs
   StopFlag stop = nullptr;
   RecordedBuffers reused{};
+  FrozenParts frozen{};  // in backward()
+  // Of the only stack, and not with Keep::points. `stream` (N, C), of all texts, is borrowed.
+  LayerRange layers{};
+  View<const float> stream{};
 };
 
 class RecordedPass {
@@ -94,6 +98,10 @@ class RecordedPass {
   // (N, C): the end of a stack: what the unembedding reads or, of an encoder, the decoder.
   View<const float> final_rows(StackSite site = StackSite::only) const {
     return activations(site).unembedding_in();
+  }
+  // (N, C): where a pass of RecordOptions::layers ended.
+  View<const float> stream() const {
+    return stack_stream(pass(nullptr, stacks_.back().site), activations(stacks_.back().site));
   }
   // Logits (end − begin, V) of rows [begin, end): of one text, its positions.
   Tensor<float> logits(std::int64_t begin, std::int64_t end) const;

@@ -1,0 +1,257 @@
+"""Names and arguments of TransformerLens: factored matrices, compositions, decompositions of the
+stream, generation, stored caches."""
+
+import contextlib
+import io
+import pathlib
+import pickle
+import tempfile
+import unittest
+
+import numpy as np
+
+import heed
+from heed import FactoredMatrix, utils
+from support import GOLDEN, TestCase, starter
+
+TEXT = "A fluffy blue creature roamed the verdant forest."
+
+
+class Factored(TestCase):
+    def setUp(self):
+        generator = np.random.default_rng(1)
+        self.a = generator.standard_normal((2, 3, 7, 4))
+        self.b = generator.standard_normal((2, 3, 4, 6))
+        self.factored = FactoredMatrix(self.a, self.b)
+        self.whole = self.a @ self.b
+
+    def test_products(self):
+        self.assertEqual(self.factored.shape, (2, 3, 7, 6))
+        np.testing.assert_allclose(self.factored.AB, self.whole)
+        np.testing.assert_allclose(self.factored.T.AB, np.swapaxes(self.whole, -1, -2))
+        generator = np.random.default_rng(2)
+        for width in (1, 3, 9):
+            right, left = generator.standard_normal((6, width)), generator.standard_normal((width, 7))
+            np.testing.assert_allclose((self.factored @ right).AB, self.whole @ right)
+            np.testing.assert_allclose((left @ self.factored).AB, left @ self.whole)
+            self.assertIsInstance(left @ self.factored, FactoredMatrix)
+        vector = generator.standard_normal(6)
+        np.testing.assert_allclose(self.factored @ vector, self.whole @ vector)
+        vector = generator.standard_normal(7)
+        np.testing.assert_allclose(vector @ self.factored, vector @ self.whole)
+        other = FactoredMatrix(generator.standard_normal((6, 2)), generator.standard_normal((2, 5)))
+        np.testing.assert_allclose((self.factored @ other).AB, self.whole @ other.AB)
+        np.testing.assert_allclose((2 * self.factored).AB, 2 * self.whole)
+        np.testing.assert_allclose(self.factored[1, 2].AB, self.whole[1, 2])
+        np.testing.assert_allclose(self.factored[1].AB, self.whole[1])
+        np.testing.assert_allclose(self.factored[1, 2, 3].AB, self.whole[1, 2, 3:4])
+        np.testing.assert_allclose(self.factored[1, 2, :, -1].AB, self.whole[1, 2, :, -1:])
+        np.testing.assert_allclose(self.factored.get_corner(2), self.whole[..., :2, :2])
+
+    def test_singular_values(self):
+        u, s, v = self.factored.svd()
+        np.testing.assert_allclose(u * s[..., None, :] @ np.swapaxes(v, -1, -2), self.whole,
+                                   atol=1e-12)
+        np.testing.assert_allclose(s, np.linalg.svd(self.whole)[1][..., :4], atol=1e-12)
+        np.testing.assert_allclose(self.factored.norm(), np.linalg.norm(self.whole, axis=(-1, -2)))
+        np.testing.assert_allclose(self.factored.make_even().AB, self.whole, atol=1e-12)
+        square = FactoredMatrix(self.a, np.swapaxes(self.a, -1, -2))
+        np.testing.assert_allclose(np.sort(square.eigenvalues.real),
+                                   np.sort(np.linalg.eigvalsh(square.AB))[..., -4:], atol=1e-10)
+        with self.assertRaises(heed.errors.InvalidArgument):
+            self.factored.eigenvalues
+        with self.assertRaises(heed.errors.InvalidArgument):
+            FactoredMatrix(self.a, self.a)
+
+
+class Weights(TestCase):
+    def models(self):
+        """With heads that have keys of their own, and with some that share them."""
+        return starter(), heed.load(str(GOLDEN / "families" / "qwen3"))
+
+    def test_circuits_and_compositions(self):
+        for model in self.models():
+            cfg = model.cfg
+            group = cfg.n_heads // cfg.n_key_value_heads
+            layer, head = cfg.n_layers - 1, cfg.n_heads - 1
+            q, o = model.W_Q[layer, head], model.W_O[layer, head]
+            k, v = model.W_K[layer, head // group], model.W_V[layer, head // group]
+            self.assert_close(model.QK[layer, head].AB, q @ k.T, 1e-5)
+            self.assert_close(model.OV[layer, head].AB, v @ o, 1e-5)
+            earlier = model.OV[0, 1].AB
+            for mode, reads in (("Q", q @ k.T), ("K", k @ q.T), ("V", v @ o)):
+                scores = model.all_composition_scores(mode)
+                self.assertEqual(scores.shape, (cfg.n_layers, cfg.n_heads) * 2)
+                wanted = (np.linalg.norm(earlier @ reads) / np.linalg.norm(earlier)
+                          / np.linalg.norm(reads))
+                self.assertAlmostEqual(float(scores[0, 1, layer, head]), float(wanted), places=5)
+                self.assertEqual(float(np.abs(scores[layer]).max()), 0)
+            with self.assertRaisesRegex(heed.errors.InvalidArgument, "mode is 'q'"):
+                model.all_composition_scores("q")
+
+    def test_directions_and_biases(self):
+        model = starter()
+        self.assertEqual(model.b_Q.shape, (6, 6, 32))
+        self.assertEqual([model.b_O.shape, model.b_in.shape, model.b_out.shape],
+                         [(6, 192), (6, 768), (6, 192)])
+        self.assertFalse(hasattr(self.models()[1], "b_out"))
+        logits, cache = model.run_with_cache(TEXT)
+        tokens = np.argsort(-logits[0, -1])[:3]
+        directions = model.tokens_to_residual_directions(tokens)
+        self.assertEqual(directions.shape, (3, 192))
+        self.assertEqual(model.tokens_to_residual_directions(int(tokens[0])).shape, (192,))
+        self.assertEqual(model.tokens_to_residual_directions(tokens.reshape(1, 3)).shape, (1, 3, 192))
+        end = cache["unembed.hook_in"][0, -1]
+        self.assert_close(directions @ end, logits[0, -1, tokens], 1e-5)
+        for wrong in (model.cfg.d_vocab, -1, 1.5, []):
+            with self.assertRaises(heed.errors.InvalidArgument):
+                model.tokens_to_residual_directions(wrong)
+        self.assertEqual(list(model.hook_dict), model.hook_names)
+
+
+class Caches(TestCase):
+    def setUp(self):
+        self.model = starter()
+        _, self.cache = self.model.run_with_cache(TEXT)
+
+    def test_the_stream_is_the_sum_of_all_parts(self):
+        for directory in (None, "qwen3", "gpt2", "llama_biased"):
+            if directory is None:
+                model, cache = self.model, self.cache
+            else:
+                model = heed.load(str(GOLDEN / "families" / directory))
+                _, cache = model.run_with_cache(np.arange(1, 9)[None])
+            layers = model.cfg.n_layers
+            for layer, mlp_input in ((None, False), (layers, False), (1, False), (1, True), (0, True)):
+                stream = (cache["resid_post", -1] if layer in (None, layers) else
+                          cache["resid_mid" if mlp_input else "resid_pre", layer])
+                for expand in (True, False):
+                    parts, labels = cache.get_full_resid_decomposition(
+                        layer, mlp_input=mlp_input, expand_neurons=expand, return_labels=True)
+                    self.assertEqual(len(parts), len(labels))
+                    self.assertEqual(len(set(labels)), len(labels))
+                    self.assert_close(parts.sum(0), stream, 1e-5, f"{directory} {layer} {expand}")
+
+    def test_neurons(self):
+        stack, labels = self.cache.stack_neuron_results(2, pos_slice=-1, return_labels=True)
+        self.assertEqual(stack.shape, (2 * 768, 1, 192))
+        self.assertEqual([labels[0], labels[-1]], ["L0N0", "L1N767"])
+        wanted = self.cache["post", 1][0, -1, 5] * self.model.W_out[1, 5]
+        self.assert_close(stack[768 + 5, 0], wanted, 1e-6)
+        few, labels = self.cache.stack_neuron_results(2, neuron_slice=slice(4, 7), return_labels=True,
+                                                      incl_remainder=True)
+        self.assertEqual(labels, ["L0N4", "L0N5", "L0N6", "L1N4", "L1N5", "L1N6", "remainder"])
+        self.assert_close(few.sum(0), self.cache["resid_post", 1], 1e-5)
+        scaled = self.cache.stack_neuron_results(-1, pos_slice=-1, apply_ln=True)
+        self.assert_close(scaled, self.cache.apply_ln_to_stack(
+            self.cache.stack_neuron_results(-1, pos_slice=-1), pos_slice=-1), 1e-6)
+        self.assertEqual(self.cache.stack_activation("z").shape, (6,) + self.cache["z", 0].shape)
+        self.assert_same_bits(self.cache.stack_activation("pattern")[4], self.cache["pattern", 4])
+        self.assertEqual(len(self.cache.stack_activation("normalized", 3, "ln2")), 3)
+
+    def test_caches_are_stored(self):
+        translator = heed.load("translator")
+        _, pair = translator.run_with_cache(source="A dog runs.", target="Ein Hund läuft.")
+        _, ragged = self.model.run_with_cache([TEXT, "The fox"])
+        _, gradients = self.model.run_with_cache(TEXT, ["z", "pattern"], incl_bwd=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "cache.npz"
+            for model, cache in ((self.model, self.cache), (translator, pair), (self.model, ragged),
+                                 (self.model, gradients), (self.model, self.cache.remove_batch_dim())):
+                cache.save(path)
+                stored = [heed.load_cache(path), heed.load_cache(path, model),
+                          pickle.loads(pickle.dumps(cache))]
+                for other in stored:
+                    self.assertIs(type(other), type(cache))
+                    self.assertEqual(list(other), list(cache))
+                    for name in cache:
+                        self.assert_same_bits(other[name], cache[name], name)
+                    np.testing.assert_array_equal(other.lengths, cache.lengths)
+                    np.testing.assert_array_equal(other.attention_mask, cache.attention_mask)
+                    self.assertEqual(other.has_batch_dim, cache.has_batch_dim)
+                self.assertEqual(list(pathlib.Path(folder).iterdir()), [path])
+            self.cache.save(path)
+            stored = heed.load_cache(path, self.model)
+            self.assert_same_bits(stored["resid_post", -1], self.cache["resid_post", -1])
+            self.assert_same_bits(stored["pattern3"], self.cache["pattern3"])
+            with self.assertRaisesRegex(heed.errors.InvalidArgument, "without its model"):
+                heed.load_cache(path)["resid_post", -1]
+            np.savez(path, other=np.zeros(3))
+            with self.assertRaisesRegex(heed.errors.InvalidArgument, "cache of heed"):
+                heed.load_cache(path)
+
+
+class Arguments(TestCase):
+    def setUp(self):
+        self.model = starter()
+
+    def test_generate(self):
+        greedy = self.model.generate("The fox", max_new_tokens=8, temperature=0).finish()
+        text = self.model.generate("The fox", max_new_tokens=8, do_sample=False, return_type="input",
+                                   verbose=False, prepend_bos=None)
+        self.assertEqual(text, "The fox" + greedy.text)
+        tokens = self.model.to_tokens("The fox")
+        written = self.model.generate(tokens, max_new_tokens=8, do_sample=False, return_type="input")
+        self.assertEqual(written.tolist(), [tokens[0].tolist() + greedy.tokens])
+        both = self.model.generate(["The fox", "A hare"], max_new_tokens=4, do_sample=False,
+                                   return_type="str")
+        self.assertEqual(both[0], self.model.generate("The fox", 4, do_sample=False,
+                                                      return_type="str"))
+        options = dict(max_new_tokens=30, seed=5, return_type="tokens")
+        np.testing.assert_array_equal(self.model.generate("The fox", freq_penalty=1.5, **options),
+                                      self.model.generate("The fox", frequency_penalty=1.5, **options))
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "one option"):
+            self.model.generate("The fox", freq_penalty=1.5, frequency_penalty=1.5)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "return_type is 'words'"):
+            self.model.generate("The fox", return_type="words")
+
+    def test_the_end_of_a_text_may_be_left_out(self):
+        end = self.model._handle.end_token()
+        ended = [seed for seed in range(8) if self.model.generate(
+            "The fox", 250, seed=seed, temperature=1.5).finish().finish_reason == "stop_token"]
+        self.assertTrue(ended)
+        for seed in ended[:2]:
+            going = self.model.generate("The fox", 250, seed=seed, temperature=1.5, stop_at_eos=False)
+            self.assertNotIn(end, going.finish().tokens)
+            self.assertNotEqual(going.finish_reason, "stop_token")
+
+    def test_hooks_of_backward_stay_too(self):
+        seen = []
+
+        def double(gradient, hook):
+            seen.append(hook.name)
+            return 2 * gradient
+
+        options = dict(names_filter="resid_pre0", incl_bwd=True)
+        _, plain = self.model.run_with_cache(TEXT, **options)
+        with self.model.hooks(bwd_hooks=[("resid_post3", double)]):
+            _, doubled = self.model.run_with_cache(TEXT, **options)
+        self.model.add_hook("resid_post3", double, dir="bwd")
+        _, again = self.model.run_with_cache(TEXT, **options)
+        self.model.reset_hooks()
+        _, after = self.model.run_with_cache(TEXT, **options)
+        self.assertEqual(seen, ["blocks.3.hook_resid_post"] * 2)
+        for found in (doubled, again):
+            self.assert_close(found["resid_pre0_grad"], 2 * plain["resid_pre0_grad"], 1e-5)
+        self.assert_same_bits(after["resid_pre0_grad"], plain["resid_pre0_grad"])
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "dir is 'up'"):
+            self.model.add_hook("z1", double, dir="up")
+
+    def test_losses_and_prompts(self):
+        tokens = self.model.to_tokens(TEXT)
+        logits = self.model(tokens)
+        self.assertAlmostEqual(utils.lm_cross_entropy_loss(logits, tokens), self.model.loss(tokens),
+                               places=5)
+        self.assert_close(utils.lm_cross_entropy_loss(logits, tokens, per_token=True),
+                          self.model.loss(tokens, per_token=True), 1e-5)
+        self.assertEqual(utils.lm_accuracy(logits, tokens, per_token=True).shape,
+                         (1, tokens.shape[1] - 1))
+        likeliest = self.model.to_single_str_token(int(logits[0, -1].argmax()))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            utils.test_prompt(TEXT, likeliest, self.model, prepend_space_to_answer=False)
+        self.assertRegex(printed.getvalue(), rf"Rank: 0 .*Token: \|{likeliest}\|".replace(".", "[.]", 0))
+        self.assertEqual(printed.getvalue().count("Top "), 10)
+
+
+if __name__ == "__main__":
+    unittest.main()
