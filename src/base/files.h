@@ -47,6 +47,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  // Takes pages of the file, with `part` of bytes(), from the memory of this process: they are read
+  // again where they are used again.
+  void release_pages(std::span<const std::byte> part) const;
 
  private:
   const std::byte* data_ = nullptr;

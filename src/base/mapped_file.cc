@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -23,6 +24,16 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::release_pages(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  check(part.data() >= data_ && part.data() + part.size() <= data_ + size_, "bytes of the file");
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = static_cast<std::size_t>(part.data() - data_) / page * page;
+  const std::size_t end = static_cast<std::size_t>(part.data() - data_) + part.size();
+  // Whether the system does so changes nothing else.
+  ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

@@ -460,6 +460,10 @@ GgufFile GgufFile::parse(std::span<const std::byte> bytes, std::string source) {
   return GgufReader(bytes, std::move(source)).read();
 }
 
+void GgufFile::release_pages(std::span<const std::byte> part) const {
+  if (!file_.bytes().empty()) file_.release_pages(part);
+}
+
 const GgufValue* GgufFile::find_value(std::string_view key) const {
   const auto found = keys_.find(std::string(key));
   return found == keys_.end() ? nullptr : &metadata_[found->second].value;

@@ -148,6 +148,12 @@ const TensorEntry* TensorSource::find(std::string_view name) const {
   return found == index_.end() ? nullptr : found->second;
 }
 
+void TensorSource::release_pages(const TensorEntry& entry, std::span<const std::byte> part) const {
+  for (const GgufFile& file : parts_) {
+    if (file.find(entry.name) != nullptr) return file.release_pages(part);
+  }
+}
+
 const TensorEntry& TensorSource::get(std::string_view name) const {
   const TensorEntry* entry = find(name);
   require(entry != nullptr, corrupt_data, "{}: holds no tensor '{}'", source(), name);

@@ -33,7 +33,11 @@ class TensorSource {
   // Of the first file; none of GGUF, whose metadata has values of many types.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& source() const { return names_.front(); }
-  const std::vector<std::string>& files() const { return names_; }  // as messages name them
+  const std::vector<GgufFile>& gguf_parts() const { return parts_; }  // none of other files
+  const std::vector<std::string>& files() const { return names_; }    // as messages name them
+  // Takes bytes of a tensor in a part of a GGUF file from the memory of this process, if they are
+  // mapped: they are read again where they are used again.
+  void release_pages(const TensorEntry& entry, std::span<const std::byte> part) const;
 
  private:
   std::vector<SafetensorsFile> files_;

@@ -77,7 +77,7 @@ struct BenchOptions {
   BenchmarkOptions benchmark;
   std::vector<std::string> configs{"gpt2"};
   std::string contexts;  // a list of numbers; empty: the suite's own
-  std::string dtype = "f32";
+  std::string dtype;     // empty: the blocks of a GGUF file, else f32
   std::string cache_type = "f32";
   std::string instructions;  // empty: the best
   std::string against;       // a shell command; empty: none
@@ -89,7 +89,8 @@ struct BenchOptions {
 std::vector<BenchmarkReport> measure(const BenchOptions& options) {
   ProgressLine line;
   BenchmarkOptions benchmark = options.benchmark;
-  benchmark.dtype = kernels::parse_weight_format(options.dtype);
+  benchmark.uses_blocks = options.dtype.empty();
+  if (!options.dtype.empty()) benchmark.dtype = kernels::parse_weight_format(options.dtype);
   benchmark.cache_type = kernels::parse_cache_type(options.cache_type);
   benchmark.progress = line.callback();
   const std::vector<std::int64_t> given = parse_indices(options.contexts);
@@ -142,7 +143,7 @@ void add_shape_options(Command command, const Suite& suite, BenchOptions& option
       ->type_name("DIR")
       ->excludes(config);
   command.add_option("--dtype", options.dtype, "Multiply in f32, bf16, int8 or int4")
-      ->capture_default_str()
+      ->default_str("f32, or a GGUF file's blocks")
       ->type_name("DTYPE");
   add_prompt_option(command);
   command.add_option("-b,--batch", options.benchmark.batch, "Run N sequences at once")

@@ -16,6 +16,7 @@
 #include "engine/special_tokens.h"
 #include "formats/config_file.h"
 #include "formats/gguf_files.h"
+#include "formats/gguf_tokenizer.h"
 #include "formats/text_ends.h"
 #include "generate/generator.h"
 #include "microscope/intervene/pair_effects.h"
@@ -43,7 +44,7 @@ LoadedModel built_in_model(const std::string& name, const EmbeddedModel& files) 
 }
 
 void load_tokenizers(LoadedModel& model, TokenizerNeed need) {
-  if (model.is_translator() && !is_gguf_path(model.directory)) {
+  if (model.is_translator()) {
     if (need == TokenizerNeed::optional && !holds_tokenizer(model.directory)) return;
     TranslationTokenizers both = load_translation_tokenizers(model.directory);
     model.source_tokenizer = std::move(both.source);
@@ -52,7 +53,35 @@ void load_tokenizers(LoadedModel& model, TokenizerNeed need) {
   }
   model.tokenizer = need == TokenizerNeed::optional ? find_tokenizer(model.directory)
                                                     : require_tokenizer(model.directory);
-  if (model.is_translator()) model.source_tokenizer = model.tokenizer;
+}
+
+// The tokens that end a text and the one that begins it.
+void name_ends(LoadedModel& model, const ConfigFields& fields, const TokenizerConfig& config) {
+  const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
+  model.named_end_tokens = named_end_tokens(fields, config, vocabulary, model.tokenizer.get());
+  model.named_beginning = read_beginning_of_text(fields, vocabulary);
+}
+
+// All of it from one reading of the file's header.
+LoadedModel read_gguf_model(const std::string& name_or_path, const std::filesystem::path& file,
+                            StacksWanted stacks, TokenizerNeed need) {
+  const GgufModel opened = open_gguf_model(file);
+  const bool has_two = opened.architecture.is_encoder_decoder();
+  require_stacks(stacks, has_two ? StacksWanted::two : StacksWanted::one, name_or_path);
+  LoadedModel model{.name = model_name(name_or_path),
+                    .transformer = load_transformer(stacks, opened)};
+  model.directory = file;
+  model.tokenizer = read_gguf_tokenizer(opened.metadata());
+  require(need == TokenizerNeed::optional || model.tokenizer != nullptr, ErrorCode::not_found,
+          "'{}' holds no tokenizer", file.string());
+  model.reading = reading_of(file);
+  if (has_two) {
+    model.source_tokenizer = model.tokenizer;
+    return model;
+  }
+  name_ends(model, {opened.config, opened.source},
+            TokenizerConfig::of(gguf_tokenizer_config(opened.metadata())));
+  return model;
 }
 
 LoadedModel read_model(const std::string& name_or_path, StacksWanted stacks, TokenizerNeed need) {
@@ -67,6 +96,7 @@ LoadedModel read_model(const std::string& name_or_path, StacksWanted stacks, Tok
           ErrorCode::not_found, "'{}' is not a model: it has no {}", path.string(),
           config_file_name);
   const std::filesystem::path directory = model_directory(path);
+  if (is_gguf_path(directory)) return read_gguf_model(name_or_path, directory, stacks, need);
   require_stacks(stacks, is_encoder_decoder_directory(path) ? StacksWanted::two : StacksWanted::one,
                  name_or_path);
   LoadedModel model{.name = model_name(name_or_path),
@@ -75,9 +105,9 @@ LoadedModel read_model(const std::string& name_or_path, StacksWanted stacks, Tok
   load_tokenizers(model, need);
   model.reading = reading_of(model.directory);
   if (model.is_translator()) return model;
-  const std::int64_t vocabulary = model.transformer.specification().vocabulary_size;
-  model.named_end_tokens = named_end_tokens(model.directory, vocabulary, model.tokenizer.get());
-  model.named_beginning = read_beginning_of_text(read_model_fields(model.directory), vocabulary);
+  const bool has_tokenizer = model.tokenizer != nullptr;
+  name_ends(model, read_model_fields(model.directory),
+            has_tokenizer ? read_tokenizer_config(model.directory) : TokenizerConfig());
   return model;
 }
 

@@ -29,10 +29,11 @@ std::vector<std::int32_t> special_tokens(const LoadedModel& model) {
   return ids;
 }
 
-std::vector<std::int32_t> named_end_tokens(const std::filesystem::path& directory,
-                                           std::int64_t vocabulary, const Tokenizer* tokenizer) {
-  std::vector<std::int64_t> ids = read_end_tokens(read_model_fields(directory), vocabulary);
-  if (tokenizer != nullptr) add_named(read_tokenizer_config(directory), *tokenizer, ids);
+std::vector<std::int32_t> named_end_tokens(const ConfigFields& fields,
+                                           const TokenizerConfig& config, std::int64_t vocabulary,
+                                           const Tokenizer* tokenizer) {
+  std::vector<std::int64_t> ids = read_end_tokens(fields, vocabulary);
+  if (tokenizer != nullptr) add_named(config, *tokenizer, ids);
   std::vector<std::int32_t> tokens;
   for (const std::int64_t id : ids) {
     if (id >= 0 && id < vocabulary) tokens.push_back(static_cast<std::int32_t>(id));

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <vector>
 
+#include "base/tokenizer_config.h"
 #include "engine/loaded_model.h"
+#include "formats/config_fields.h"
 #include "tokenizer/tokenizer.h"
 
 namespace heed {
@@ -14,11 +15,12 @@ namespace heed {
 // Replies leave them out.
 std::vector<std::int32_t> special_tokens(const LoadedModel& model);
 
-// The tokens that end a text, as a model's directory names them: those of read_end_tokens() and
+// The tokens that end a text, as a model's files name them: those of read_end_tokens() and
 // "eos_token" of tokenizer_config.json, in ascending order. Models that were trained on
-// conversations end a turn with another token than a text. Throws Error{corrupt_data}
-// for files that are not as they should be.
-std::vector<std::int32_t> named_end_tokens(const std::filesystem::path& directory,
-                                           std::int64_t vocabulary, const Tokenizer* tokenizer);
+// conversations end a turn with another token than a text. Without a tokenizer, its config is not
+// read. Throws Error{corrupt_data} for files that are not as they should be.
+std::vector<std::int32_t> named_end_tokens(const ConfigFields& fields,
+                                           const TokenizerConfig& config, std::int64_t vocabulary,
+                                           const Tokenizer* tokenizer);
 
 }  // namespace heed

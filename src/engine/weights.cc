@@ -95,13 +95,14 @@ SharedView shared(View<const float> view) {
 
 // The weights of one name in all blocks, with a dimension of layers first. Blocks follow each other
 // in the arena at one distance.
-std::optional<SharedView> of_all_blocks(const WeightTable& table, std::string_view name) {
+std::optional<SharedView> of_all_blocks(const WeightTable& table, std::string_view name,
+                                        const Parameters& parameters) {
   std::vector<View<const float>> views;
   for (const auto& [known, view] : table.entries()) {
     if (known.starts_with("blocks.") &&
         std::string_view(known).ends_with(fmt::format(".{}", name)) &&
         known == fmt::format("blocks.{}.{}", views.size(), name)) {
-      views.push_back(view);
+      views.push_back(parameters.restored(view));
     }
   }
   if (views.empty()) return std::nullopt;
@@ -126,12 +127,16 @@ std::vector<std::string> weight_names(const Model& model) {
 }
 
 SharedView weight(const Model& model, std::string_view name) {
-  const WeightTable table(ModelAccess::of_one_text(model).transformer);
+  const Transformer& transformer = ModelAccess::of_one_text(model).transformer;
+  const Parameters& parameters = transformer.parameters();
+  const WeightTable table(transformer);
   for (const auto& [known, view] : table.entries()) {
     if (known != name) continue;
-    return shared(view);
+    return shared(parameters.restored(view));
   }
-  if (std::optional<SharedView> all = of_all_blocks(table, name)) return *std::move(all);
+  if (std::optional<SharedView> all = of_all_blocks(table, name, parameters)) {
+    return *std::move(all);
+  }
   const std::vector<std::string> nearest = nearest_names(name, weight_names(model), 3);
   fail(ErrorCode::not_found, "the model has no weight '{}'; did you mean '{}'?", name,
        fmt::join(nearest, "', '"));
@@ -139,7 +144,8 @@ SharedView weight(const Model& model, std::string_view name) {
 
 bool computes_with_views(const Model& model) {
   const Parameters& parameters = ModelAccess::of_one_text(model).transformer.parameters();
-  return parameters.prepared_format() == kernels::WeightFormat::f32 && !parameters.is_packed();
+  return parameters.prepared_format() == kernels::WeightFormat::f32 && !parameters.is_packed() &&
+         !parameters.are_in_blocks();
 }
 
 }  // namespace heed

@@ -41,7 +41,7 @@ GgufModel described(std::vector<GgufFile> parts, RequireKind* require_kind) {
           .format = gguf_format(family, format),
           .config = std::move(config),
           .architecture = std::move(architecture),
-          .tensors = TensorSource(std::move(parts))};
+          .tensors = std::make_shared<const TensorSource>(std::move(parts))};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ struct GgufModel {
   Format format;       // of its tensors
   Json config;         // as config.json would have it
   Architecture architecture;
-  TensorSource tensors;
+  std::shared_ptr<const TensorSource> tensors;
+
+  // Its first part, which has the metadata.
+  const GgufFile& metadata() const { return tensors->gguf_parts().front(); }
 };
 
 // Throws what open_gguf_parts and gguf_config throw. `require_kind` refuses a format before the

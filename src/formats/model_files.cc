@@ -82,6 +82,15 @@ RequireKind* require_kind_of(StacksWanted stacks) {
   return [](const Format&, const std::string&) {};
 }
 
+// Blocks of a file are used as they are; they keep the file mapped where rows are read from it.
+Transformer build_of_blocks(const GgufModel& opened) {
+  const StoredModel stored(opened.format, opened.architecture, RoundedParts{});
+  stored.check_tensors(*opened.tensors);
+  Transformer model(opened.architecture, stored.blocks_of(opened.tensors));
+  stored.read(*opened.tensors, model.parameters());
+  return model;
+}
+
 Transformer build(const Described& described, const TensorSource& source) {
   const StoredModel stored(described.format, described.architecture, described.rounded);
   stored.check_tensors(source);
@@ -142,13 +151,15 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file) {
   const std::filesystem::path directory = model_directory(directory_or_file);
   if (is_gguf_path(directory)) {
-    const GgufModel model = open_gguf_model(directory, require_kind_of(stacks));
-    return build(
-        {.format = model.format, .source = model.source, .architecture = model.architecture},
-        model.tensors);
+    return build_of_blocks(open_gguf_model(directory, require_kind_of(stacks)));
   }
   const Described described = describe(read_model_fields(directory), require_kind_of(stacks));
   return build(described, open_tensor_source(directory_or_file));
+}
+
+Transformer load_transformer(StacksWanted stacks, const GgufModel& opened) {
+  require_kind_of(stacks)(opened.format, opened.source);
+  return build_of_blocks(opened);
 }
 
 Transformer load_transformer(StacksWanted stacks, const ModelBytes& files) {

@@ -12,6 +12,7 @@
 
 #include "base/tokenizer_config.h"
 #include "formats/config_file.h"
+#include "formats/gguf_files.h"
 #include "model/transformer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -32,6 +33,8 @@ std::filesystem::path model_directory(const std::filesystem::path& directory_or_
 // a model of another number of stacks than is wanted, before its weights are read.
 enum class StacksWanted { one, two, any };
 Transformer load_transformer(StacksWanted stacks, const std::filesystem::path& directory_or_file);
+// The same of a GGUF file that was opened. Matrices in blocks stay so (model/block_weights.h).
+Transformer load_transformer(StacksWanted stacks, const GgufModel& opened);
 
 // What a model's config.json, or the metadata of its GGUF file, describes.
 Architecture read_architecture(const std::filesystem::path& directory_or_file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/bf16.h"
 #include "base/error.h"
@@ -29,10 +30,11 @@ View<T> rows_of(View<T> parameter, const StoredTensor& stored) {
   return parameter.slice(0, stored.first_row, stored.first_row + stored.shape[0]);
 }
 
-// Copies (H, 3, D, …) rows to (3, H, D, …), or back.
+// Copies (H, 3, D, …) rows to (3, H, D, …), or back: of numbers, or of blocks.
 enum class Direction { to_memory, to_file };
+template <class T>
 void interleave(const AttentionSpecification& attention, Direction direction,
-                std::span<const float> from, std::span<float> to) {
+                std::span<const T> from, std::span<T> to) {
   const std::int64_t heads = attention.query_heads, size = attention.head_size;
   const std::size_t block = from.size() / static_cast<std::size_t>(3 * heads);
   check(std::ssize(from) % (3 * heads * size) == 0, "whole heads are interleaved");
@@ -48,8 +50,9 @@ void interleave(const AttentionSpecification& attention, Direction direction,
 }
 
 // Rows i and i + D/2 of a head are 2i and 2i + 1 of the file.
-void pair_rows(std::int64_t head_size, Direction direction, std::span<const float> from,
-               std::span<float> to, std::int64_t rows) {
+template <class T>
+void pair_rows(std::int64_t head_size, Direction direction, std::span<const T> from,
+               std::span<T> to, std::int64_t rows) {
   const std::size_t width = from.size() / static_cast<std::size_t>(rows);
   check(head_size % 2 == 0 && rows % head_size == 0, "whole heads of pairs are stored");
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -67,8 +70,9 @@ bool moves_rows(Storage storage) {
 }
 
 // The rows of a parameter between memory and the order of its file.
+template <class T>
 void move_rows(const AttentionSpecification& attention, const StoredTensor& stored,
-               Direction direction, std::span<const float> from, std::span<float> to) {
+               Direction direction, std::span<const T> from, std::span<T> to) {
   if (stored.storage == Storage::heads_interleaved) {
     return interleave(attention, direction, from, to);
   }
@@ -264,7 +268,85 @@ void StoredModel::read_one(const TensorSource& source, const StoredTensor& store
   Tensor<float> in_file(stored.shape);
   read_rows(source, stored, in_file);
   move_rows(architecture_.of(stored.parameter.site).block.attention, stored, Direction::to_memory,
-            in_file.span(), rows.span());
+            std::as_const(in_file).span(), rows.span());
+}
+
+// Where blocks of the file are rows of the parameter: each of the parts in blocks, none under
+// several names, of whole panels up to where types change. Else none.
+std::vector<const TensorEntry*> StoredModel::block_entries(
+    const TensorSource& source, std::span<const StoredTensor* const> parts) const {
+  std::vector<const TensorEntry*> entries;
+  std::int64_t rows = 0;
+  for (const StoredTensor* const stored : parts) {
+    const TensorEntry* const entry = find(source, *stored);
+    const bool is_plain = stored->storage == Storage::straight || moves_rows(stored->storage);
+    const bool is_usable = entry != nullptr && entry->blocks &&
+                           find_weight_format(*entry->blocks) && is_plain &&
+                           stored->unused_rows == 0 && stored->aliases.empty() &&
+                           stored->first_row == rows && entry->shape == stored->shape;
+    if (!is_usable) return {};
+    const bool changes = !entries.empty() && entries.back()->blocks != entry->blocks;
+    if (changes && rows % kernels::PreparedWeight::panel_outputs != 0) return {};
+    entries.push_back(entry);
+    rows += stored->shape[0];
+  }
+  return entries;
+}
+
+kernels::PreparedWeight StoredModel::prepared_blocks(
+    const TensorSource& source, std::span<const StoredTensor* const> parts,
+    std::span<const TensorEntry* const> entries) const {
+  std::deque<std::vector<std::byte>> moved;
+  std::vector<kernels::BlockMatrix> matrices;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const StoredTensor& stored = *parts[i];
+    const TensorEntry& entry = *entries[i];
+    kernels::BlockMatrix& matrix = matrices.emplace_back();
+    matrix = {
+        .blocks = entry.bytes,
+        .shape = entry.shape,
+        .format = *find_weight_format(*entry.blocks),
+        .copied = [&](std::span<const std::byte> copied) { source.release_pages(entry, copied); }};
+    if (!moves_rows(stored.storage)) continue;
+    std::vector<std::byte>& rows = moved.emplace_back(entry.bytes.size());
+    move_rows<std::byte>(architecture_.of(stored.parameter.site).block.attention, stored,
+                         Direction::to_memory, entry.bytes, rows);
+    matrix.blocks = rows;
+    matrix.copied = {};
+    source.release_pages(entry, entry.bytes);
+  }
+  try {
+    return kernels::PreparedWeight(matrices);
+  } catch (const Error& error) {
+    fail(error.code() == ErrorCode::out_of_memory ? error.code() : ErrorCode::corrupt_data,
+         "{}: '{}': {}", source.source(), entries.front()->name, error.what());
+  }
+}
+
+BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& source) const {
+  BlockWeights blocks;
+  for (const Parameter& parameter : parameters_of(architecture_)) {
+    const ParameterId& id = parameter.id;
+    const bool is_table = id.role == Role::token_embedding;
+    if (id.part != Part::weight || (!is_linear(id.role) && !is_table)) continue;
+    std::vector<const StoredTensor*> parts;
+    for (const StoredTensor& stored : tensors_) {
+      if (stored.parameter == id) parts.push_back(&stored);
+    }
+    const std::vector<const TensorEntry*> entries = block_entries(*source, parts);
+    if (entries.empty()) continue;
+    std::optional<BlockTable> table;
+    if (is_table) {
+      check(entries.size() == 1, "a table is one tensor");
+      const TensorEntry& entry = *entries.front();
+      table =
+          BlockTable({.type = *entry.blocks, .shape = entry.shape, .bytes = entry.bytes}, source);
+    }
+    std::optional<kernels::PreparedWeight> multiplied;
+    if (is_multiplied(architecture_, id)) multiplied = prepared_blocks(*source, parts, entries);
+    blocks.add(id, std::move(multiplied), std::move(table));
+  }
+  return blocks;
 }
 
 // A parameter that the config excludes must be absent from the file, or zero.
@@ -326,7 +408,7 @@ void StoredModel::check_computed(const TensorSource& source) const {
 void StoredModel::read(const TensorSource& source, Parameters& parameters) const {
   for (const StoredTensor& stored : tensors_) {
     if (has_parameter(stored)) {
-      read_one(source, stored, parameters);
+      if (!parameters.is_in_blocks(stored.parameter)) read_one(source, stored, parameters);
     } else {
       check_zero(source, stored);
     }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <deque>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,8 +34,13 @@ class StoredModel {
   // Throws Error{corrupt_data} where a tensor is missing, unexpected, or of another shape; before
   // memory is allocated.
   void check_tensors(const TensorSource& source) const;
-  // Fills all parameters; tensors for which the model has no parameter must be absent or zero,
-  // those under several names equal, and those that heed computes what it computes.
+  // The matrices that the file holds in blocks and that can be used so: of linear layers, whose
+  // parts follow each other in whole panels where their types change, and token embeddings. The
+  // pages of the file that were copied are released.
+  BlockWeights blocks_of(const std::shared_ptr<const TensorSource>& source) const;
+  // Fills all parameters that are not in blocks; tensors for which the model has no parameter must
+  // be absent or zero, those under several names equal, and those that heed computes what it
+  // computes.
   void read(const TensorSource& source, Parameters& parameters) const;
 
   // Throws Error{unsupported} naming a tensor with a weight that is not finite, or would not
@@ -59,6 +66,11 @@ class StoredModel {
   std::string layers_text() const;
   // The name of the parameter that a tensor stores, alone or with a second tensor of scales.
   std::string_view stored_name(std::string_view name) const;
+  std::vector<const TensorEntry*> block_entries(const TensorSource& source,
+                                                std::span<const StoredTensor* const> parts) const;
+  kernels::PreparedWeight prepared_blocks(const TensorSource& source,
+                                          std::span<const StoredTensor* const> parts,
+                                          std::span<const TensorEntry* const> entries) const;
   void read_one(const TensorSource& source, const StoredTensor& stored,
                 Parameters& parameters) const;
   void read_rows(const TensorSource& source, const StoredTensor& stored, View<float> rows) const;

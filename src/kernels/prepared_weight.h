@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,8 @@ struct BlockMatrix {
   std::span<const std::byte> blocks;
   Shape shape;
   WeightFormat format;
+  // Told of blocks that were copied, some rows at a time, by any thread; none: nobody.
+  std::function<void(std::span<const std::byte> copied)> copied{};
 };
 
 class PreparedWeight {
@@ -134,6 +137,7 @@ class PreparedWeight {
   // A part after the others; its panels have no bytes yet.
   void add_part(WeightFormat format, std::int64_t panels);
   void allocate();
+  void copy_rows(const BlockMatrix& part, std::int64_t first_output);
   std::byte* writable(const std::byte* place) { return data_.data() + (place - data_.data()); }
   std::int64_t scales_at(std::int64_t index) const {
     const Part& of = part_of(index);

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "kernels/elements.h"
+#include "kernels/kernels.h"
+#include "tensor/pages.h"
 
 namespace heed {
 namespace {
@@ -235,6 +237,39 @@ Parameters::Parameters(const Architecture& architecture, ArenaMemory memory)
       list_(parameters_of(architecture)),
       layout_(parameter_layout(architecture)),
       arena_(layout_, memory) {
+  bind_stacks();
+  if (memory == ArenaMemory::whole) touch_matrices(arena_, layout_);
+}
+
+Parameters::Parameters(const Architecture& architecture, BlockWeights blocks)
+    : architecture_(architecture),
+      list_(parameters_of(architecture)),
+      layout_(parameter_layout(architecture)),
+      arena_(layout_, ArenaMemory::reserved),
+      blocks_(std::move(blocks)) {
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    if (!blocks_.has(list_[i].id)) commit_pages_of(arena_.view(layout_.entries()[i]));
+  }
+  bind_stacks();
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const View<const float> view = arena_.view(layout_.entries()[i]);
+    for (StackParameters& stack : stacks_) {
+      if (stack.token_embedding.data() == view.data()) {
+        stack.token_blocks = blocks_.table(list_[i].id);
+      }
+    }
+    kernels::PreparedWeight* const multiplied = blocks_.multiplied(list_[i].id);
+    if (multiplied == nullptr) continue;
+    for (LinearWeights* linear : linears()) {
+      if (linear->weight.data() == view.data()) linear->prepared = multiplied;
+    }
+  }
+  prepared_format_ = blocks_.most_common_format();
+  link_prepared();
+}
+
+void Parameters::bind_stacks() {
+  const Architecture& architecture = architecture_;
   require_runnable(architecture);
   const auto linear = [](View<float> weight, View<float> bias) {
     return LinearWeights{weight, bias};
@@ -247,7 +282,21 @@ Parameters::Parameters(const Architecture& architecture, ArenaMemory memory)
     };
     stacks_.push_back(bind_stack<StackParameters>(architecture, index, find, norm, linear));
   }
-  if (memory == ArenaMemory::whole) touch_matrices(arena_, layout_);
+}
+
+void Parameters::restore_all() const {
+  if (blocks_.empty()) return;
+  for (const Parameter& parameter : list_) tensor(parameter.id);
+}
+
+std::span<float> Parameters::all() {
+  restore_all();
+  return arena_.all();
+}
+
+std::span<const float> Parameters::all() const {
+  restore_all();
+  return arena_.all();
 }
 
 void Parameters::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
@@ -292,11 +341,55 @@ bool Parameters::has(const ParameterId& id) const {
 }
 
 View<float> Parameters::tensor(const ParameterId& id) {
-  return view_of(arena_, layout_, list_, id);
+  const View<float> view = view_of(arena_, layout_, list_, id);
+  blocks_.restore(id, view);
+  return view;
 }
 
 View<const float> Parameters::tensor(const ParameterId& id) const {
-  return view_of(arena_, layout_, list_, id);
+  return const_cast<Parameters*>(this)->tensor(id);  // restoring changes no number
+}
+
+View<const float> Parameters::restored(View<const float> parameter) const {
+  if (blocks_.empty() || !parameter.present()) return parameter;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const View<const float> whole = arena_.view(layout_.entries()[i]);
+    if (whole.data() <= parameter.data() && parameter.data() <= &whole.span().back()) {
+      tensor(list_[i].id);
+    }
+  }
+  return parameter;
+}
+
+double Parameters::squared_norm() const {
+  if (blocks_.empty()) return kernels::squared_norm(all());
+  double sum = 0;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const View<const float> view = arena_.view(layout_.entries()[i]);
+    if (!blocks_.has(list_[i].id)) {
+      sum += kernels::squared_norm(view.span());
+      continue;
+    }
+    Tensor<float> matrix(view.shape());
+    blocks_.read(list_[i].id, matrix);
+    sum += kernels::squared_norm(matrix.span());
+  }
+  return sum;
+}
+
+std::int64_t Parameters::arena_bytes() const {
+  std::int64_t numbers = 0;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const ParameterId& id = list_[i].id;
+    if (!blocks_.has(id) || blocks_.is_restored(id)) numbers += list_[i].shape.size();
+  }
+  return numbers * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::int64_t Parameters::prepared_bytes() const {
+  std::int64_t bytes = blocks_.bytes();
+  for (const kernels::PreparedWeight& weight : prepared_) bytes += weight.bytes();
+  return bytes;
 }
 
 void Parameters::set_precision(kernels::Precision precision) {
@@ -320,12 +413,16 @@ void Parameters::require_finite(kernels::WeightFormat format) const {
 }
 
 void Parameters::prepare(kernels::WeightFormat format) {
+  restore_all();
   if (format != kernels::WeightFormat::f32) require_finite(format);
   std::vector<kernels::PreparedWeight> prepared;
   if (format != kernels::WeightFormat::f32) {
     for (const LinearWeights* linear : linears()) prepared.emplace_back(linear->weight, format);
   }
   prepared_ = std::move(prepared);
+  for (StackParameters& stack : stacks_) stack.token_blocks = nullptr;
+  for (LinearWeights* linear : linears()) linear->prepared = nullptr;
+  blocks_ = {};
   prepared_format_ = format;
   packed_.clear();
   std::size_t next = 0;
@@ -339,13 +436,12 @@ void Parameters::prepare(kernels::WeightFormat format) {
 // Each token uses the weights of a stack one after another, except those that project the memory to
 // keys and values, which are used once per memory.
 void Parameters::link_prepared() {
-  if (prepared_.empty()) return;
-  std::size_t index = 0;
   for (StackParameters& stack : stacks_) {
     kernels::PreparedWeight* first = nullptr;
     kernels::PreparedWeight* last = nullptr;
     for (const LinearWeights* linear : linears_of(stack)) {
-      kernels::PreparedWeight& weight = prepared_[index++];
+      if (linear->prepared == nullptr) continue;
+      auto& weight = const_cast<kernels::PreparedWeight&>(*linear->prepared);  // own ones
       const bool is_of_memory = std::ranges::any_of(
           stack.blocks,
           [&](const BlockParameters& block) { return linear == &block.cross_key_value; });

@@ -11,6 +11,7 @@
 #include "kernels/packed_weight.h"
 #include "kernels/prepared_weight.h"
 #include "model/architecture.h"
+#include "model/block_weights.h"
 #include "model/parameter_schedule.h"
 #include "model/roles.h"
 #include "tensor/arena.h"
@@ -57,10 +58,11 @@ struct BlockGradients {
 
 // Of one stack; views that the description does not ask for are absent.
 struct StackParameters {
-  View<const float> token_embedding;       // (V, C)
-  View<const float> position_embedding;    // (P, C)
-  View<const float> token_type_embedding;  // (types, C)
-  View<const float> position_bias;         // (buckets, H)
+  View<const float> token_embedding;         // (V, C); not to be read where there are token_blocks
+  const BlockTable* token_blocks = nullptr;  // what is read then; null: token_embedding
+  View<const float> position_embedding;      // (P, C)
+  View<const float> token_type_embedding;    // (types, C)
+  View<const float> position_bias;           // (buckets, H)
   NormWeights embedding_norm;
   std::vector<BlockParameters> blocks;
   NormWeights final_norm;
@@ -108,6 +110,8 @@ class Parameters {
  public:
   explicit Parameters(const Architecture& architecture,  // zeros
                       ArenaMemory memory = ArenaMemory::whole);
+  // The arena has addresses for matrices in blocks, but no memory until they are restored.
+  Parameters(const Architecture& architecture, BlockWeights blocks);
 
   // Told of every use from now on; null: nobody. Borrowed. Tables come in pieces of `piece_rows`
   // rows; 0: they are not divided.
@@ -123,22 +127,34 @@ class Parameters {
 
   const Architecture& architecture() const { return architecture_; }
   const ArenaLayout& layout() const { return layout_; }
-  std::span<float> all() { return arena_.all(); }
-  std::span<const float> all() const { return arena_.all(); }
+  std::int64_t size() const { return layout_.size(); }  // of all()
+  // These and tensor() restore what is in blocks.
+  std::span<float> all();
+  std::span<const float> all() const;
   Arena<float>& arena() { return arena_; }
   // In the order of the arena.
   const std::vector<Parameter>& list() const { return list_; }
   bool has(const ParameterId& id) const;
   View<float> tensor(const ParameterId& id);  // throws Error{not_found}
   View<const float> tensor(const ParameterId& id) const;
+  // The same view of a parameter, or of a part of it, which is restored where it is in blocks:
+  // weights that StackParameters have views of are not to be read before that.
+  View<const float> restored(View<const float> parameter) const;
+  double squared_norm() const;  // of all(), without restoring more than a matrix at a time
+
+  bool are_in_blocks() const { return !blocks_.empty(); }  // some of them
+  bool is_in_blocks(const ParameterId& id) const { return blocks_.has(id); }
+  // Memory of parameters in f32, and of prepared weights.
+  std::int64_t arena_bytes() const;
+  std::int64_t prepared_bytes() const;
 
   // Of the only stack; of two, the decoder's where none is named.
   const StackParameters& stack(StackSite site = StackSite::only) const {
     return site == StackSite::encoder ? stacks_.front() : stacks_.back();
   }
-  View<const float> token_embedding() const { return stack().token_embedding; }        // (V, C)
-  View<const float> position_embedding() const { return stack().position_embedding; }  // (P, C)
-  const LinearWeights& unembedding() const { return stack().unembedding; }             // (V, C)
+  View<const float> token_embedding() const { return restored(stack().token_embedding); }  // (V, C)
+  View<const float> position_embedding() const { return stack().position_embedding; }      // (P, C)
+  const LinearWeights& unembedding() const { return stack().unembedding; }                 // (V, C)
   const BlockParameters& block(std::int64_t layer) const { return stack().blocks[layer]; }
   const NormWeights& final_norm() const { return stack().final_norm; }
 
@@ -146,7 +162,8 @@ class Parameters {
   void set_precision(kernels::Precision precision);
 
   // Quantises the matrices of linear layers to bf16, int8 or int4 for inference; f32 returns to the
-  // parameters themselves. Parameters must not change while prepared weights are in use.
+  // parameters themselves, and restores those in blocks for good. Parameters must not change while
+  // prepared weights are in use. The format of matrices in blocks is that of most of them.
   void prepare(kernels::WeightFormat format);
   kernels::WeightFormat prepared_format() const { return prepared_format_; }
 
@@ -162,7 +179,9 @@ class Parameters {
   static std::vector<LinearWeights*> linears_of(StackParameters& stack);
   std::vector<LinearWeights*> linears();
   void require_finite(kernels::WeightFormat format) const;
+  void bind_stacks();
   void link_prepared();
+  void restore_all() const;
 
   Architecture architecture_;
   std::vector<Parameter> list_;
@@ -171,6 +190,7 @@ class Parameters {
   std::vector<StackParameters> stacks_;
   kernels::WeightFormat prepared_format_ = kernels::WeightFormat::f32;
   std::vector<kernels::PreparedWeight> prepared_;
+  BlockWeights blocks_;  // or these
   std::vector<kernels::PackedWeight> packed_;
 };
 

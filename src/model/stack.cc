@@ -75,6 +75,7 @@ struct EmbeddingRows {
   // Of a table that comes in pieces: its rows of the pass (N, C), and their numbers.
   Tensor<float> gathered;
   Tensor<std::int32_t> numbers;
+  TokenRowsRead unpacked;  // of a table in blocks
   kernels::EmbeddingInput<float> input;
 
   EmbeddingRows(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass) {
@@ -96,6 +97,13 @@ struct EmbeddingRows {
   }
   EmbeddingRows(const EmbeddingRows&) = delete;
   EmbeddingRows& operator=(const EmbeddingRows&) = delete;
+
+  // Before a forward pass. Backward, which adds to the table by the tokens, does not read it.
+  void read(const Stack& stack) {
+    if (stack.parameters.token_blocks != nullptr) {
+      unpacked.read(*stack.parameters.token_blocks, input);
+    }
+  }
 
   View<float> shaped(View<float> rows) const {
     return rows.reshape({input.tokens.extent(0), input.tokens.extent(1), rows.extent(1)});
@@ -180,7 +188,8 @@ void embed(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass
   const Reading before(schedule, schedule.before());
   const Reading table(schedule,
                       schedule.is_divided() ? schedule.before() : schedule.token_embedding());
-  const EmbeddingRows embedding(stack, tokens, pass);
+  EmbeddingRows embedding(stack, tokens, pass);
+  embedding.read(stack);
   const View<float> sum = activations.embedding_sum();
   kernels::embedding_forward(embedding.input, embedding.shaped(sum));
   edit_embedding(pass, embedding.input, embedding.shaped(sum));

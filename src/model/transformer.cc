@@ -85,8 +85,14 @@ void require_pairs(const PairBatch& batch) {
 }  // namespace
 
 Transformer::Transformer(const Architecture& architecture, ArenaMemory memory)
+    : Transformer(architecture, Parameters(architecture, memory)) {}
+
+Transformer::Transformer(const Architecture& architecture, BlockWeights blocks)
+    : Transformer(architecture, Parameters(architecture, std::move(blocks))) {}
+
+Transformer::Transformer(const Architecture& architecture, Parameters parameters)
     : architecture_(architecture),
-      weights_(std::make_shared<Weights>(Weights{Parameters(architecture, memory), {}})) {
+      weights_(std::make_shared<Weights>(Weights{std::move(parameters), {}})) {
   for (const StackSpecification& stack : architecture.stacks) {
     require(architecture.is_encoder_decoder() ||
                 stack.block.attention.positions != PositionKind::relative,

@@ -41,6 +41,8 @@ class Transformer {
  public:
   // Parameters are zero, or not there yet (ArenaMemory::reserved).
   explicit Transformer(const Architecture& architecture, ArenaMemory memory = ArenaMemory::whole);
+  // Some matrices of which are in blocks of a file.
+  Transformer(const Architecture& architecture, BlockWeights blocks);
   Transformer(Transformer&&) noexcept = default;
   Transformer& operator=(Transformer&&) noexcept = default;
 
@@ -160,6 +162,7 @@ class Transformer {
     std::vector<Tensor<float>> sinusoids;  // of each stack
   };
   Transformer(const Transformer&) = default;
+  Transformer(const Architecture& architecture, Parameters parameters);
   void require_one_stack() const;
   void require_two_stacks() const;
   void require_cached_decoding() const;

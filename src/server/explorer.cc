@@ -84,7 +84,7 @@ void register_translator_explorer(Router& router, Compute& compute, const Loaded
                        {"is_translator", true},
                        {"encoder", dimensions_json(architecture.encoder())},
                        {"decoder", dimensions_json(architecture.decoder())},
-                       {"parameters", std::ssize(translator.transformer.parameters().all())}});
+                       {"parameters", translator.transformer.parameters().size()}});
   });
   add_routes_of_traces(
       router,

@@ -170,7 +170,7 @@ void register_service(Router& router, Context& context) {
                            .vocabulary = config.vocabulary_size,
                            .context = config.context,
                            .channels = config.channels,
-                           .parameters = std::ssize(context.model.transformer.parameters().all())});
+                           .parameters = context.model.transformer.parameters().size()});
   router.add("GET", "/props", [&context](const Request&) { return props(context); });
   router.add("POST", "/tokenize",
              [&context](const Request& request) { return tokenize(request, context); });

@@ -131,13 +131,12 @@ void register_translation_service(Router& router, TranslationContext& context) {
   const StackSpecification& decoder = architecture.decoder();
   std::vector<std::string> names{context.name};
   names.insert(names.end(), context.aliases.begin(), context.aliases.end());
-  register_models(router,
-                  {.names = std::move(names),
-                   .created = context.created,
-                   .vocabulary = decoder.vocabulary_size,
-                   .context = decoder.context,
-                   .channels = decoder.channels,
-                   .parameters = std::ssize(context.translator.transformer.parameters().all())});
+  register_models(router, {.names = std::move(names),
+                           .created = context.created,
+                           .vocabulary = decoder.vocabulary_size,
+                           .context = decoder.context,
+                           .channels = decoder.channels,
+                           .parameters = context.translator.transformer.parameters().size()});
   register_translations(
       router, {.translator = [&context]() -> const LoadedModel& { return context.translator; },
                .name = context.name,

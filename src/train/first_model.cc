@@ -49,6 +49,10 @@ Transformer model_to_fine_tune(const TrainRequest& request, const TrainSettings&
                                const Tokenizer& tokenizer) {
   const std::string from = request.from.string();
   Transformer transformer = load_transformer(StacksWanted::one, request.from);
+  // Blocks are restored, to be trained in f32; what was rounded in a way of heed's own is not.
+  if (transformer.parameters().are_in_blocks()) {
+    transformer.parameters().prepare(kernels::WeightFormat::f32);
+  }
   const kernels::WeightFormat stored = transformer.parameters().prepared_format();
   require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}, which cannot be trained: take the model that it was "

@@ -97,6 +97,9 @@ Transformer translator_to_fine_tune(const std::filesystem::path& from,
                                     const TrainSettings& settings,
                                     const TranslationTokenizers& tokenizers) {
   Transformer model = load_transformer(StacksWanted::two, from);
+  if (model.parameters().are_in_blocks()) {
+    model.parameters().prepare(kernels::WeightFormat::f32);
+  }
   const kernels::WeightFormat stored = model.parameters().prepared_format();
   require(stored == kernels::WeightFormat::f32, ErrorCode::unsupported,
           "'{}' holds weights in {}, which cannot be trained: take the model that it was "

@@ -6,6 +6,7 @@
 
 #include "base/expect_error.h"
 #include "engine/special_tokens.h"
+#include "formats/config_file.h"
 #include "support/chat_model.h"
 
 namespace heed {
@@ -40,7 +41,7 @@ std::string without_special(std::string text) {
 TEST_F(EndTokens, AreAllThatTheFilesName) {
   const auto read = [&] {
     const LoadedModel model = load();
-    return named_end_tokens(directory_.path(), 10, nullptr);
+    return named_end_tokens(read_model_fields(directory_.path()), {}, 10, nullptr);
   };
   write("generation_config.json", {{"eos_token_id", {7, 3, 7, 99}}});
   EXPECT_THAT(read(), ElementsAre(3, 7)) << "ids outside the vocabulary are left out";

@@ -35,6 +35,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
 
 MappedFile::~MappedFile() { delete[] data_; }
 
+void MappedFile::release_pages(std::span<const std::byte>) const {}  // they are no copy
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 

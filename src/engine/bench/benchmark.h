@@ -34,6 +34,7 @@ struct BenchmarkOptions {
   std::string model;            // directory or "starter"; uses its weights, or its tokenizer
   std::string text_file;        // for the tokenizer; empty: stories of the microworld
   kernels::WeightFormat dtype = kernels::WeightFormat::f32;
+  bool uses_blocks = false;  // of a GGUF file, instead of dtype, for prompts and decoding
   kernels::CacheType cache_type = kernels::CacheType::f32;  // for prompts and decoding
   // B; default: 4 in training, 128 pairs of texts in translation, else 1
   std::optional<std::int64_t> batch;

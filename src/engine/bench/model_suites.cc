@@ -31,6 +31,12 @@ Transformer make_transformer(const BenchmarkOptions& options, std::int64_t posit
   return transformer;
 }
 
+// Prepares weights as they are to be measured, and returns their format.
+WeightFormat prepare_measured(Parameters& parameters, const BenchmarkOptions& options) {
+  if (!options.uses_blocks || !parameters.are_in_blocks()) parameters.prepare(options.dtype);
+  return parameters.prepared_format();
+}
+
 BenchmarkReport describe(const BenchmarkOptions& options, const StackSpecification& config) {
   return {.model = options.model.empty() ? options.config : options.model,
           .parameters = count_parameters(config).total};
@@ -187,7 +193,7 @@ BenchmarkReport measure_training(const BenchmarkOptions& options) {
 BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   Transformer transformer =
       make_transformer(options, options.context.value_or(0), &ModelCost::run_bytes);
-  transformer.parameters().prepare(options.dtype);
+  const WeightFormat dtype = prepare_measured(transformer.parameters(), options);
   transformer.parameters().pack();
   const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(1);
@@ -204,18 +210,18 @@ BenchmarkReport measure_prompt(const BenchmarkOptions& options) {
   report.count = prompts;
   report.cache_type = options.cache_type;
   BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
-  const RunFormats formats{options.dtype, options.cache_type};
+  const RunFormats formats{dtype, options.cache_type};
   Tensor<float> logits;
   if (options.all_logits) logits = Tensor<float>(Shape{batch * positions, config.vocabulary_size});
   WorkCost cost = prompt_cost(config, formats, batch, positions);
   if (options.all_logits) cost.flops += projection_flops(config) * real(batch * positions);
   cost = cost * real(prompts);
   measurer.add({.name = options.all_logits ? "prompt, all logits" : "prompt",
-                .dtype = options.dtype,
+                .dtype = dtype,
                 .tokens = real(batch * positions * prompts),
                 .flops = cost.flops,
                 .bytes = cost.bytes,
-                .limit = product_limit(options.dtype)},
+                .limit = product_limit(dtype)},
                [&] {
                  for (std::int64_t prompt = 0; prompt < prompts; ++prompt) {
                    measurer.check_stop();
@@ -230,7 +236,7 @@ BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   const std::int64_t before = options.context.value_or(0);
   Transformer transformer =
       make_transformer(options, before + options.count.value_or(1), &ModelCost::run_bytes);
-  transformer.parameters().prepare(options.dtype);
+  const WeightFormat dtype = prepare_measured(transformer.parameters(), options);
   const StackSpecification& config = transformer.specification();
   const std::int64_t batch = options.batch.value_or(1);
   require_positions_fit(config, before + 1);
@@ -248,14 +254,14 @@ BenchmarkReport measure_decoding(const BenchmarkOptions& options) {
   report.count = count;
   report.cache_type = options.cache_type;
   BenchmarkMeasurer measurer(options, options.repeats.value_or(5), report);
-  const RunFormats formats{options.dtype, options.cache_type};
+  const RunFormats formats{dtype, options.cache_type};
   WorkCost cost;
   for (std::int64_t position = before; position < before + count; ++position) {
     const WorkCost token = decoding_cost(config, formats, batch, position);
     cost = {cost.flops + token.flops, cost.bytes + token.bytes};
   }
   measurer.add({.name = "decode",
-                .dtype = options.dtype,
+                .dtype = dtype,
                 .tokens = real(batch * count),
                 .flops = cost.flops,
                 .bytes = cost.bytes,

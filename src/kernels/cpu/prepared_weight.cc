@@ -65,8 +65,6 @@ void require_blocks(const BlockMatrix& matrix, std::int64_t inputs) {
           ErrorCode::invalid_argument,
           "{} bytes for weights {} in {}: expected blocks of {} numbers in {} bytes", bytes,
           matrix.shape, name, block.values, block.bytes);
-  require(has_finite_scales(matrix.format, matrix.blocks), ErrorCode::invalid_argument,
-          "a block of {} has a scale that is not finite", name);
 }
 
 // Consecutive panels of one part.
@@ -223,7 +221,6 @@ PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts) : outputs_(0)
   require(!parts.empty(), ErrorCode::invalid_argument, "a weight of no parts");
   inputs_ = parts.front().shape[1];
   padded_inputs_ = padded(inputs_);
-  std::vector<const std::byte*> rows;
   for (const BlockMatrix& part : parts) {
     require_blocks(part, inputs_);
     const bool changes = parts_.empty() || part.format != parts_.back().format;
@@ -239,19 +236,39 @@ PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts) : outputs_(0)
     } else {
       parts_.back().panels += panels() - before;
     }
-    const std::int64_t row_bytes =
-        inputs_ / block_size(part.format).values * block_size(part.format).bytes;
-    for (std::int64_t o = 0; o < outputs; ++o) rows.push_back(part.blocks.data() + o * row_bytes);
   }
   allocate();
-  parallel_ranges(panels(), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t index = begin; index < end; ++index) {
-      const std::int64_t first = index * panel_outputs;
-      for (std::int64_t o = first; o < std::min(first + panel_outputs, outputs_); ++o) {
-        write_block_row(part_of(index).format, rows[static_cast<std::size_t>(o)], o - first,
+  std::int64_t first = 0;
+  for (const BlockMatrix& part : parts) {
+    copy_rows(part, first);
+    first += part.shape[0];
+  }
+}
+
+void PreparedWeight::copy_rows(const BlockMatrix& part, std::int64_t first_output) {
+  const BlockSize block = block_size(part.format);
+  const std::int64_t row_bytes = inputs_ / block.values * block.bytes;
+  constexpr std::int64_t told_bytes = std::int64_t{1} << 20;  // a system call's time is no matter
+  const std::int64_t rows_at_once =
+      std::max(told_bytes / std::max<std::int64_t>(row_bytes, 1), panel_outputs);
+  const auto blocks_of = [&](std::int64_t begin, std::int64_t end) {
+    return part.blocks.subspan(static_cast<std::size_t>(begin * row_bytes),
+                               static_cast<std::size_t>((end - begin) * row_bytes));
+  };
+  // Outputs of one panel have bytes of their own there.
+  parallel_ranges(part.shape[0], panel_outputs, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t told = begin; told < end; told += rows_at_once) {
+      const std::int64_t last = std::min(told + rows_at_once, end);
+      for (std::int64_t row = told; row < last; ++row) {
+        const std::span<const std::byte> blocks = blocks_of(row, row + 1);
+        require(has_finite_scales(part.format, blocks), ErrorCode::invalid_argument,
+                "a block of {} has a scale that is not finite", weight_format_name(part.format));
+        const std::int64_t index = (first_output + row) / panel_outputs;
+        write_block_row(part.format, blocks.data(), (first_output + row) % panel_outputs,
                         shape_of(*this),
                         {.panel = writable(panel(index)), .scales = writable(scales(index))});
       }
+      if (part.copied) part.copied(blocks_of(told, last));
     }
   });
 }

@@ -15,9 +15,11 @@ namespace heed {
 
 LayerHeads::LayerHeads(const Transformer& model, std::int64_t layer)
     : attention_(model.specification().block.attention),
-      query_key_value_(model.parameters().block(layer).query_key_value.weight),
+      query_key_value_(
+          model.parameters().restored(model.parameters().block(layer).query_key_value.weight)),
       outputs_(Shape{model.specification().attention_width(), model.specification().channels}) {
-  const View<const float> projection = model.parameters().block(layer).projection.weight;  // (C, A)
+  const View<const float> projection =
+      model.parameters().restored(model.parameters().block(layer).projection.weight);  // (C, A)
   const View<float> outputs = outputs_.view();
   for (std::int64_t a = 0; a < outputs.extent(0); ++a) {
     for (std::int64_t c = 0; c < outputs.extent(1); ++c) outputs(a, c) = projection(c, a);

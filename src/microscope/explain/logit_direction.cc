@@ -141,7 +141,8 @@ std::vector<VocabularyProjection> project_to_logits(const Transformer& model,
       normed.view()(row, c) = static_cast<float>((directions(row, c) - mean) * gain(c));
     }
   }
-  return project_through(model.parameters().unembedding().weight, normed, top);
+  return project_through(model.parameters().restored(model.parameters().unembedding().weight),
+                         normed, top);
 }
 
 std::vector<VocabularyProjection> project_to_embeddings(const Transformer& model,

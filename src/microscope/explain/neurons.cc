@@ -10,14 +10,16 @@ namespace heed {
 
 void copy_neuron_output(const Transformer& model, std::int64_t layer, std::int64_t neuron,
                         std::span<float> out) {
-  const View<const float> weight = model.parameters().block(layer).down.weight;  // (C, F)
+  const View<const float> weight =
+      model.parameters().restored(model.parameters().block(layer).down.weight);  // (C, F)
   for (std::size_t c = 0; c < out.size(); ++c) {
     out[c] = weight(static_cast<std::int64_t>(c), neuron);
   }
 }
 
 std::vector<double> neuron_output_lengths(const Transformer& model, std::int64_t layer) {
-  const View<const float> weight = model.parameters().block(layer).down.weight;
+  const View<const float> weight =
+      model.parameters().restored(model.parameters().block(layer).down.weight);
   std::vector<double> squares(static_cast<std::size_t>(weight.extent(1)), 0.0);
   for (std::int64_t c = 0; c < weight.extent(0); ++c) {
     for (std::size_t n = 0; n < squares.size(); ++n) {

@@ -30,7 +30,8 @@ Transformer copy_of(const Transformer& model, const WeightProcessing& processing
   for (const Parameter& parameter : copy.parameters().list()) {
     const View<float> to = copy.parameters().tensor(parameter.id);
     if (parameter.id == ParameterId{Role::unembedding}) {
-      std::ranges::copy(model.parameters().unembedding().weight.span(), to.data());
+      std::ranges::copy(model.parameters().restored(model.parameters().unembedding().weight).span(),
+                        to.data());
     } else if (model.parameters().has(parameter.id)) {
       std::ranges::copy(model.parameters().tensor(parameter.id).span(), to.data());
     }

@@ -168,12 +168,11 @@ double log_sum_exp(std::span<const float> logits) {
 
 // Encodes everything that cell values depend on.
 std::string request_key(const Transformer& model, const PatchRequest& request) {
-  std::string key =
-      fmt::format("{} metric {} answer {} wrong {} head {}.{} weights {:a} {} clean",
-                  patch_grid_name(request.grid), static_cast<int>(request.metric.kind),
-                  request.metric.answer, request.metric.wrong, request.layer, request.head,
-                  kernels::squared_norm(model.parameters().all()),
-                  kernels::weight_format_name(model.parameters().prepared_format()));
+  std::string key = fmt::format(
+      "{} metric {} answer {} wrong {} head {}.{} weights {:a} {} clean",
+      patch_grid_name(request.grid), static_cast<int>(request.metric.kind), request.metric.answer,
+      request.metric.wrong, request.layer, request.head, model.parameters().squared_norm(),
+      kernels::weight_format_name(model.parameters().prepared_format()));
   for (const std::int32_t token : request.clean) key += fmt::format(" {}", token);
   key += " corrupted";
   for (const std::int32_t token : request.corrupted) key += fmt::format(" {}", token);

@@ -118,13 +118,17 @@ void RecordedPass::replay_embedding(Probe& probe, StackSite site) const {
   const View<const std::int32_t> tokens = token_view(site);
   const std::vector<std::int64_t> positions =
       is_ragged ? sequences(site).row_positions() : std::vector<std::int64_t>();
-  observe_embedding(
-      pass(&probe, site),
-      {.tokens = is_ragged ? tokens.reshape({tokens.size(), 1}) : tokens,
-       .token_table = stack.parameters.token_embedding,
-       .position_table = has_sinusoids ? stack.sinusoids : stack.parameters.position_embedding,
-       .token_scale = stack.specification.embedding_scale,
-       .first_positions = positions});
+  kernels::EmbeddingInput<float> input{
+      .tokens = is_ragged ? tokens.reshape({tokens.size(), 1}) : tokens,
+      .token_table = stack.parameters.token_embedding,
+      .position_table = has_sinusoids ? stack.sinusoids : stack.parameters.position_embedding,
+      .token_scale = stack.specification.embedding_scale,
+      .first_positions = positions};
+  TokenRowsRead unpacked;
+  if (stack.parameters.token_blocks != nullptr) {
+    unpacked.read(*stack.parameters.token_blocks, input);
+  }
+  observe_embedding(pass(&probe, site), input);
 }
 
 void RecordedPass::replay_end(Probe& probe, StackSite site) const {

@@ -123,7 +123,7 @@ OrderedJson translator_json(const LoadedModel& translator) {
                                     : OrderedJson::array({"English", "German"});
   return {{"name", translator.name},
           {"embedded", !translator.embedded_name.empty()},
-          {"parameters", std::ssize(translator.transformer.parameters().all())},
+          {"parameters", translator.transformer.parameters().size()},
           {"encoder", dimensions_json(architecture.encoder())},
           {"decoder", dimensions_json(architecture.decoder())},
           {"languages", languages},
