@@ -128,7 +128,7 @@ Readable readable(const GgufTensor& tensor) {
   Readable found{.tensor = {.name = tensor.name,
                             .type = layout.name,
                             .shape = tensor.shape,
-                            .bytes = static_cast<std::int64_t>(tensor.bytes.size()),
+                            .bytes = static_cast<std::int64_t>(tensor.size),
                             .statistics = {}}};
   if (!holds_weights(tensor.type)) return found;
   found.read = [&tensor, layout](std::int64_t begin, std::span<float> out) {
@@ -136,7 +136,10 @@ Readable readable(const GgufTensor& tensor) {
       return static_cast<std::size_t>(numbers / layout.values * layout.bytes);
     };
     const auto count = static_cast<std::int64_t>(out.size());
-    unpack_blocks(tensor.type, tensor.bytes.subspan(bytes_of(begin), bytes_of(count)), out);
+    const std::size_t first = bytes_of(begin), size = bytes_of(count);
+    const FilePart part = tensor.file ? tensor.file->part(tensor.begin + first, size)
+                                      : FilePart(tensor.bytes.subspan(first, size));
+    unpack_blocks(tensor.type, part.bytes(), out);
   };
   return found;
 }

@@ -26,6 +26,14 @@ constexpr std::uint64_t max_key = 65535;       // bytes
 constexpr std::uint64_t max_tensor_name = 63;  // bytes
 constexpr std::uint32_t max_dimensions = 4;
 constexpr std::string_view alignment_key = "general.alignment";
+// Of a file without maps, what is read first: the header of a vocabulary of 50,000 tokens takes
+// less.
+constexpr std::size_t first_beginning = std::size_t{4} << 20;
+// The vocabulary of 262,144 tokens with its scores takes a tenth of it.
+constexpr std::size_t largest_header = std::size_t{256} << 20;
+
+// Thrown by a reader that has a part of its file: the header goes on after it.
+struct HeaderGoesOn {};
 
 struct TypeFacts {
   std::string_view name;
@@ -104,7 +112,10 @@ bool read_part_name(const std::string& name, PartName& part) {
 // Reads the header front to back; every length is checked against what is left of the file.
 class GgufReader {
  public:
-  GgufReader(std::span<const std::byte> bytes, std::string source) : bytes_(bytes) {
+  // `beginning` is all of the file, or a part that read() throws HeaderGoesOn for if it is too
+  // short.
+  GgufReader(std::span<const std::byte> beginning, std::uint64_t size, std::string source)
+      : bytes_(beginning), size_(size) {
     file_.source_ = std::move(source);
   }
 
@@ -123,13 +134,14 @@ class GgufReader {
 
  private:
   const std::string& source() const { return file_.source_; }
-  std::uint64_t left() const { return bytes_.size() - at_; }
+  std::uint64_t left() const { return size_ - at_; }
 
   std::span<const std::byte> take(std::uint64_t size, std::string_view what) {
     require(size <= left(), corrupt_data, "{}: {} takes {} bytes, but {} are left at byte {}",
             source(), what, size, left(), at_);
-    const auto taken = bytes_.subspan(at_, size);
-    at_ += size;
+    if (size > bytes_.size() - at_) throw HeaderGoesOn{};
+    const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(size));
+    at_ += static_cast<std::size_t>(size);
     return taken;
   }
 
@@ -301,10 +313,9 @@ class GgufReader {
   void place_tensors(const std::vector<std::uint64_t>& offsets) {
     std::uint64_t begin = at_;
     if (offsets.empty()) return;
-    require(pad(begin) && begin <= bytes_.size(), corrupt_data,
-            "{}: holds {} bytes; its tensors would begin at byte {}", source(), bytes_.size(),
-            begin);
-    const std::uint64_t data_size = bytes_.size() - begin;
+    require(pad(begin) && begin <= size_, corrupt_data,
+            "{}: holds {} bytes; its tensors would begin at byte {}", source(), size_, begin);
+    const std::uint64_t data_size = size_ - begin;
     std::uint64_t reached = 0;
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       GgufTensor& tensor = file_.tensors_[i];
@@ -317,7 +328,9 @@ class GgufReader {
                   static_cast<std::uint64_t>(size) <= data_size - reached,
               corrupt_data, "{}: tensor '{}' of {} as {} does not fit into the {} bytes of data",
               source(), tensor.name, tensor.shape.text(), layout.name, data_size);
-      tensor.bytes = bytes_.subspan(begin + reached, static_cast<std::size_t>(size));
+      tensor.begin = static_cast<std::size_t>(begin + reached);
+      tensor.size = static_cast<std::size_t>(size);
+      if (bytes_.size() == size_) tensor.bytes = bytes_.subspan(tensor.begin, tensor.size);
       reached += static_cast<std::uint64_t>(size);
       if (i + 1 == offsets.size()) break;  // files may end with the last tensor, unpadded
       require(pad(reached) && reached <= data_size, corrupt_data,
@@ -326,6 +339,7 @@ class GgufReader {
   }
 
   std::span<const std::byte> bytes_;
+  std::uint64_t size_;
   std::size_t at_ = 0;
   GgufFile file_;
 };
@@ -456,8 +470,32 @@ GgufFile GgufFile::open(const fs::path& path) {
   return file;
 }
 
+GgufFile GgufFile::open_in_parts(const fs::path& path) {
+  const FileParts parts(path);
+  if (!parts.mapped().empty()) return open(path);
+  const std::string source = fmt::format("'{}'", path.string());
+  for (std::size_t length = std::min(first_beginning, parts.size());;
+       length = std::min(2 * length, parts.size())) {
+    require(length <= largest_header, unsupported,
+            "{}: its header takes more than {} bytes, the most that is read of files in parts",
+            source, largest_header);
+    FilePart beginning = parts.part(0, length);
+    try {
+      GgufFile file = GgufReader(beginning.bytes(), parts.size(), source).read();
+      file.beginning_ = std::move(beginning);
+      for (GgufTensor& tensor : file.tensors_) {
+        tensor.bytes = {};
+        tensor.file = parts;
+      }
+      return file;
+    } catch (const HeaderGoesOn&) {
+      check(length < parts.size(), "the header of a whole file ends in it");
+    }
+  }
+}
+
 GgufFile GgufFile::parse(std::span<const std::byte> bytes, std::string source) {
-  return GgufReader(bytes, std::move(source)).read();
+  return GgufReader(bytes, bytes.size(), std::move(source)).read();
 }
 
 void GgufFile::release_pages(std::span<const std::byte> part) const {
@@ -478,7 +516,7 @@ std::vector<GgufFile> open_gguf_parts(const fs::path& path) {
   std::vector<GgufFile> files;
   PartName name;
   if (!read_part_name(path.filename().string(), name)) {
-    files.push_back(GgufFile::open(path));
+    files.push_back(GgufFile::open_in_parts(path));
     return files;
   }
   require(name.count >= 1 && name.number >= 1 && name.number <= name.count, corrupt_data,
@@ -488,7 +526,7 @@ std::vector<GgufFile> open_gguf_parts(const fs::path& path) {
     const fs::path file_path = path.parent_path() / name.file_name(part);
     require(fs::exists(file_path), not_found, "'{}' is part {} of {}: '{}' is missing",
             path.string(), name.number, name.count, file_path.string());
-    files.push_back(GgufFile::open(file_path));
+    files.push_back(GgufFile::open_in_parts(file_path));
     const GgufFile& file = files.back();
     // Parts say in their metadata which they are, counted from 0.
     for (const auto& [key, expected] :

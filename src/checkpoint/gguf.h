@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_parts.h"
 #include "base/files.h"
 #include "checkpoint/weight_blocks.h"
 #include "tensor/shape.h"
@@ -78,7 +80,10 @@ struct GgufTensor {
   std::string name;
   BlockType type = BlockType::f32;
   Shape shape;  // outermost first: the file lists the extents the other way round
-  std::span<const std::byte> bytes;
+  std::span<const std::byte> bytes;  // empty where they are read from `file`
+  std::optional<FileParts> file{};
+  std::size_t begin = 0;  // in the file
+  std::size_t size = 0;   // in bytes
 };
 
 struct GgufEntry {
@@ -93,6 +98,11 @@ class GgufFile {
   // tensor and the invalid value, and Error{unsupported} for big-endian files, version 1, types of
   // weights that heed does not read, and nested arrays.
   static GgufFile open(const std::filesystem::path& path);
+
+  // The same, for files that may be larger than what is free in memory: without maps, the header is
+  // read, and tensors one by one, each time that they are asked for (bytes_of). There, a header of
+  // more than 256 MB is unsupported.
+  static GgufFile open_in_parts(const std::filesystem::path& path);
 
   // Parses a file in memory; the bytes must outlive the result. `source` is its name in messages.
   static GgufFile parse(std::span<const std::byte> bytes, std::string source);
@@ -111,6 +121,7 @@ class GgufFile {
   friend class GgufReader;
 
   MappedFile file_;
+  FilePart beginning_{std::span<const std::byte>()};  // or this, with the header
   std::string source_;
   std::uint32_t version_ = 0;
   std::size_t alignment_ = 0;
@@ -121,8 +132,8 @@ class GgufFile {
 };
 
 // Opens a file, or all parts of one that was split ("NAME-00001-of-00003.gguf", from whichever part
-// `path` names), in order. Throws what GgufFile::open does, Error{not_found} for a missing part,
-// Error{corrupt_data} for parts that contradict each other.
+// `path` names), in order. Throws what GgufFile::open_in_parts does, Error{not_found} for a missing
+// part, Error{corrupt_data} for parts that contradict each other.
 std::vector<GgufFile> open_gguf_parts(const std::filesystem::path& path);
 
 }  // namespace heed

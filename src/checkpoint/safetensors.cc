@@ -292,6 +292,10 @@ std::string header(std::span<const OutgoingTensor> tensors,
 }  // namespace
 
 std::size_t TensorEntry::size_in_bytes() const {
+  if (blocks) {
+    const BlockLayout layout = block_layout(*blocks);
+    return static_cast<std::size_t>(shape.size() / layout.values * layout.bytes);
+  }
   return static_cast<std::size_t>(shape.size()) * dtype_size(dtype);
 }
 
@@ -439,12 +443,13 @@ void unpack(const TensorEntry& entry, std::span<float> out) {
   require(holds_weights(*entry.blocks), ErrorCode::unsupported,
           "tensor '{}' holds integers ({}), not weights", entry.name, layout.name);
   const std::int64_t count = std::ssize(out) / layout.values;
+  const FilePart part = bytes_of(entry);
   parallel_ranges(count, grain / layout.values, [&](std::int64_t begin, std::int64_t end) {
     const auto range = [&](auto all, std::int64_t size) {
       return all.subspan(static_cast<std::size_t>(begin * size),
                          static_cast<std::size_t>((end - begin) * size));
     };
-    unpack_blocks(*entry.blocks, range(entry.bytes, layout.bytes), range(out, layout.values));
+    unpack_blocks(*entry.blocks, range(part.bytes(), layout.bytes), range(out, layout.values));
   });
 }
 

@@ -33,10 +33,10 @@ struct TensorEntry {
   // Of a GGUF file: `bytes` are blocks of this type, whose rows are whole blocks, and `dtype`, f32,
   // is the type of the numbers that they stand for.
   std::optional<BlockType> blocks{};
-  std::optional<FileParts> file{};  // of elements
+  std::optional<FileParts> file{};  // of elements, or blocks
   std::size_t begin = 0;            // in the file
 
-  std::size_t size_in_bytes() const;  // of elements
+  std::size_t size_in_bytes() const;  // in the file
 };
 
 // The bytes of an entry, read for the call where they are not in memory.

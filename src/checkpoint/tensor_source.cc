@@ -107,17 +107,21 @@ TensorSource::TensorSource(std::vector<SafetensorsFile> files, std::set<std::str
   }
 }
 
+TensorEntry entry_of(const GgufTensor& tensor) {
+  return {.name = tensor.name,
+          .dtype = DType::f32,
+          .shape = tensor.shape,
+          .bytes = tensor.bytes,
+          .blocks = tensor.type,
+          .file = tensor.file,
+          .begin = tensor.begin};
+}
+
 TensorSource::TensorSource(std::vector<GgufFile> parts) : parts_(std::move(parts)) {
   check(!parts_.empty(), "a tensor source has a file");
   for (const GgufFile& part : parts_) {
     names_.push_back(part.source());
-    for (const GgufTensor& tensor : part.tensors()) {
-      entries_.push_back({.name = tensor.name,
-                          .dtype = DType::f32,
-                          .shape = tensor.shape,
-                          .bytes = tensor.bytes,
-                          .blocks = tensor.type});
-    }
+    for (const GgufTensor& tensor : part.tensors()) entries_.push_back(entry_of(tensor));
   }
   for (const TensorEntry& entry : entries_) index_.emplace(entry.name, &entry);
 }

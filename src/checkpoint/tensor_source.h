@@ -16,6 +16,9 @@
 
 namespace heed {
 
+// A tensor of a GGUF file, which must outlive it.
+TensorEntry entry_of(const GgufTensor& tensor);
+
 class TensorSource {
  public:
   // `unlisted` are in files whose index does not name them.

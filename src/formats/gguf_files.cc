@@ -20,13 +20,7 @@ GgufModel described(std::vector<GgufFile> parts, RequireKind* require_kind) {
   const std::string source = first.source();
   std::unordered_map<std::string_view, TensorEntry> entries;
   for (const GgufFile& part : parts) {
-    for (const GgufTensor& tensor : part.tensors()) {
-      entries.emplace(tensor.name, TensorEntry{.name = tensor.name,
-                                               .dtype = DType::f32,
-                                               .shape = tensor.shape,
-                                               .bytes = tensor.bytes,
-                                               .blocks = tensor.type});
-    }
+    for (const GgufTensor& tensor : part.tensors()) entries.emplace(tensor.name, entry_of(tensor));
   }
   Json config = gguf_config(first, [&](std::string_view name) -> const TensorEntry* {
     const auto found = entries.find(name);

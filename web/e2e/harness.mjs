@@ -67,10 +67,15 @@ function watchWorkers() {
   let changed = performance.now();
   const numbers = new WeakMap();
   let workers = 0;
-  const { postMessage } = Worker.prototype;
+  const { postMessage, terminate } = Worker.prototype;
   const change = (name, key) => {
     pending[name](key);
     changed = performance.now();
+  };
+  const forget = (number) => [...pending].filter((key) => key.startsWith(`${number} `)).forEach((key) => change('delete', key));
+  Worker.prototype.terminate = function () {
+    forget(numbers.get(this));
+    return terminate.call(this);
   };
   Worker.prototype.postMessage = function (message, ...others) {
     if (!numbers.has(this)) {
@@ -78,7 +83,7 @@ function watchWorkers() {
       numbers.set(this, number);
       this.addEventListener('message', ({ data }) => {
         if (data.kind === 'end') change('delete', `${number} ${data.id}`);
-        if (data.kind === 'lost') for (const key of [...pending]) if (key.startsWith(`${number} `)) change('delete', key);
+        if (data.kind === 'lost') forget(number);
       });
     }
     if (message.kind === 'request') change('add', `${numbers.get(this)} ${message.id}`);
@@ -189,6 +194,11 @@ export async function translatorOf(session) {
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`/api/translator: ${response.status}`);
   return response.json();
+}
+
+/** Writes a model to a GGUF file. */
+export function convertToGguf(model, type, file) {
+  execFileSync(process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed'), ['convert', model, '--dtype', type, '--out', file], { cwd: root, stdio: 'ignore' });
 }
 
 /** What `heed params NAME --json` says. */

@@ -20,6 +20,8 @@ export interface ChooserOptions {
 
 /** Weights of more bytes are held as int8, so that they fit in a browser's memory. */
 export const largestUnrounded = 200e6;
+/** In GGUF files, whose weights may have four bits each, and are held in f32 otherwise. */
+export const largestUnroundedGguf = 50e6;
 
 export class Chooser {
   #engine: Engine | null = null;
@@ -131,6 +133,6 @@ function checkpointOf(path: string, body: unknown): { run: string; step: number 
 
 /** As a page holds weights: int8 where they are large. */
 export function dtypeOf(files: ModelFile[]): string | undefined {
-  const weights = files.filter(({ path }) => path.endsWith('.safetensors')).reduce((sum, { bytes }) => sum + bytes, 0);
-  return weights > largestUnrounded ? 'int8' : undefined;
+  const bytesOf = (ending: string) => files.filter(({ path }) => path.endsWith(ending)).reduce((sum, { bytes }) => sum + bytes, 0);
+  return bytesOf('.safetensors') > largestUnrounded || bytesOf('.gguf') > largestUnroundedGguf ? 'int8' : undefined;
 }

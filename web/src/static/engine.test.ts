@@ -127,6 +127,17 @@ describe('the chosen model', () => {
     expect(ports.map(({ terminated }) => terminated)).toEqual([true, false]);
     expect(dtypeOf(own('x', 548e6))).toBe('int8');
     expect(dtypeOf(own('x', 8e6))).toBeUndefined();
+    expect(dtypeOf([{ path: 'x.gguf', bytes: 130e6 }])).toBe('int8');
+    expect(dtypeOf([{ path: 'x.gguf', bytes: 8e6 }])).toBeUndefined();
+  });
+
+  it('a GGUF file is opened itself, of several parts the first', async () => {
+    const file = new Blob(['x']);
+    const parts = ['a-00002-of-00002.gguf', 'a-00001-of-00002.gguf'].map((path) => ({ path, bytes: 1, file }));
+    const { chooser, fake } = make({ ownFiles: async (name) => (name === 'a' ? parts : null) });
+    await chooser.choose('a');
+    expect(fake.mounted.get('/models/a')).toEqual(parts.map(({ path }) => path));
+    expect(fake.opened).toEqual([{ model: '/models/a/a-00001-of-00002.gguf', options: { name: 'a' } }]);
   });
 
   it('that cannot be opened gives the engine’s message, and the next choice works', async () => {

@@ -48,6 +48,12 @@ const messageOf = (error: unknown) => (error instanceof Error ? error.message : 
 /** The folder of a model; an organisation's name is a part of the folder's. */
 export const folderOf = (name: string) => `/models/${name.replaceAll('/', '--')}`;
 
+/** What is opened of the reader's files: their folder, or the first of a GGUF model's. */
+function placeOf({ name, files }: ModelSpec): string {
+  const packed = files.map(({ path }) => path).filter((path) => path.endsWith('.gguf')).sort();
+  return packed.length === files.length ? `${folderOf(name)}/${packed[0]}` : folderOf(name);
+}
+
 /** All bytes of an address, with the number of those that have come. */
 async function bytesOf(response: Response, come: (bytes: number) => void): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
@@ -162,9 +168,9 @@ export class EngineHost {
     let failure: string | null = null;
     try {
       this.#write(folderOf(name), fetched, files);
-      // The engine knows by name what comes with the page; other models are folders.
+      // The engine knows by name what comes with the page; other models are folders, or files.
       const isOwn = files.some(({ file }) => file !== undefined);
-      if (kind === 'open') this.#module!.heedOpen(isOwn ? folderOf(name) : name, isOwn ? { name, ...(dtype && { dtype }) } : {});
+      if (kind === 'open') this.#module!.heedOpen(isOwn ? placeOf(model) : name, isOwn ? { name, ...(dtype && { dtype }) } : {});
     } catch (error) {
       if (isFatal(error)) throw error;
       failure = messageOf(error);

@@ -30,10 +30,13 @@ export const largestModel = 3.5e9;
 const noStore = 'This browser does not let a page keep files';
 
 const sum = (files: { bytes: number }[]) => files.reduce((total, { bytes }) => total + bytes, 0);
-/** The name of a model from its files: that of their folder. */
+/** "model" of "model.gguf" and of "model-00001-of-00003.gguf"; null: the name of no GGUF file. */
+const stemOfGguf = (name: string) => /^(.+?)(-\d{5}-of-\d{5})?\.gguf$/.exec(name)?.[1] ?? null;
+
+/** The name of a model from its files: that of a GGUF file, or of their folder. */
 export function nameOfFiles(files: { name: string; webkitRelativePath?: string }[], taken: (name: string) => boolean): string {
   const folder = files[0]?.webkitRelativePath?.split('/')[0];
-  const name = (folder || 'my-model').replaceAll(/[^\w.-]+/g, '-');
+  const name = (stemOfGguf(files[0]?.name ?? '') || folder || 'my-model').replaceAll(/[^\w.-]+/g, '-');
   for (let number = 1; ; ++number) {
     const tried = number === 1 ? name : `${name}-${number}`;
     if (!taken(tried)) return tried;
@@ -44,12 +47,18 @@ export function nameOfFiles(files: { name: string; webkitRelativePath?: string }
 export function modelFiles(files: File[]): File[] {
   const depth = (file: File) => (file.webkitRelativePath || file.name).split('/').length;
   const least = Math.min(...files.map(depth));
-  const chosen = files.filter((file) => depth(file) === least && !file.name.startsWith('.') && /\.(json|safetensors|txt|jinja|model|spm)$/.test(file.name));
-  const weights = chosen.filter(({ name }) => name.endsWith('.safetensors'));
-  const packed = files.find(({ name }) => /\.gguf$/i.test(name));
-  if (packed && weights.length === 0) throw new Error(`${packed.name} is a GGUF file, which this page does not read. It reads models as Hugging Face has them: config.json, model.safetensors and tokenizer.json.`);
-  if (weights.length === 0) throw new Error('There are no weights among these files. A model is a folder with config.json, model.safetensors and tokenizer.json.');
-  if (!chosen.some(({ name }) => name === 'config.json')) throw new Error('config.json is missing. Drop all files of the model’s folder together.');
+  const near = files.filter((file) => depth(file) === least && !file.name.startsWith('.'));
+  let chosen = near.filter(({ name }) => /\.(json|safetensors|txt|jinja|model|spm)$/.test(name));
+  let weights = chosen.filter(({ name }) => name.endsWith('.safetensors'));
+  if (weights.length === 0) {
+    // A GGUF file is a whole model, in one file or in parts.
+    chosen = weights = near.filter(({ name }) => stemOfGguf(name) !== null).sort((one, other) => (one.name < other.name ? -1 : 1));
+    const models = [...new Set(weights.map(({ name }) => stemOfGguf(name)))];
+    if (models.length > 1) throw new Error(`There are ${models.length} GGUF models among these files, ${models[0]} and ${models[1]} among them. Choose the file of one, or its parts.`);
+  } else if (!chosen.some(({ name }) => name === 'config.json')) {
+    throw new Error('config.json is missing. Drop all files of the model’s folder together.');
+  }
+  if (weights.length === 0) throw new Error('There are no weights among these files. A model is a GGUF file, or a folder with config.json, model.safetensors and tokenizer.json.');
   const size = weights.reduce((total, file) => total + file.size, 0);
   if (size > largestModel) throw new Error(`The weights have ${(size / 1e9).toFixed(1)} GB; a page can open ${largestModel / 1e9} GB at most, since WebAssembly has 4 GB of memory.`);
   return chosen;

@@ -158,9 +158,19 @@ describe('files that a reader gives', () => {
     const folder = [file('config.json', 1, 'gpt'), file('model.safetensors', 9, 'gpt'), file('.gitattributes', 1, 'gpt'), file('x.png', 1, 'gpt'), file('model.safetensors', 9, 'gpt/onnx')];
     expect(modelFiles(folder).map(({ name, webkitRelativePath }) => webkitRelativePath || name)).toEqual(['gpt/config.json', 'gpt/model.safetensors']);
     expect(() => modelFiles([file('a.txt')])).toThrow('no weights among these files');
-    expect(() => modelFiles([file('tiny.Q8_0.gguf')])).toThrow('tiny.Q8_0.gguf is a GGUF file, which this page does not read');
     expect(() => modelFiles([file('model.safetensors')])).toThrow('config.json is missing');
     expect(() => modelFiles([file('config.json'), file('model.safetensors', largestModel + 1)])).toThrow('3.5 GB at most');
+  });
+
+  it('are a GGUF file, or its parts', () => {
+    const parts = [file('a-00002-of-00002.gguf'), file('README.txt'), file('a-00001-of-00002.gguf')];
+    expect(modelFiles(parts).map(({ name }) => name)).toEqual(['a-00001-of-00002.gguf', 'a-00002-of-00002.gguf']);
+    expect(modelFiles([file('tiny.Q8_0.gguf', 1, 'tiny')]).map(({ name }) => name)).toEqual(['tiny.Q8_0.gguf']);
+    expect(modelFiles([file('config.json'), file('model.safetensors'), file('a.gguf')]).map(({ name }) => name)).toEqual(['config.json', 'model.safetensors']);
+    expect(() => modelFiles([file('a.Q8_0.gguf'), file('a.Q4_0.gguf')])).toThrow('2 GGUF models among these files, a.Q4_0 and a.Q8_0');
+    expect(() => modelFiles([file('a.gguf', largestModel + 1)])).toThrow('3.5 GB at most');
+    expect(nameOfFiles([file('tiny q.Q8_0.gguf', 1, 'tiny')], () => false)).toBe('tiny-q.Q8_0');
+    expect(nameOfFiles([file('a-00001-of-00002.gguf')], (name) => name === 'a')).toBe('a-2');
   });
 
   it('are named by their folder, or as the reader’s, and never as another model', () => {
