@@ -197,11 +197,17 @@ class RecordedActivations(Mapping):
         self.model = model
         self.has_batch_dim = not without_batch
         self.metric = None  # the value of the function that was differentiated, if it was one
+        # Features of dictionaries that were spliced into the pass, by name: (B, T, F).
+        splice = getattr(model, "_splice", None)
+        self._features = {} if splice is None else splice.kept()
 
     def _name(self, key) -> str:
         raise NotImplementedError
 
     def __getitem__(self, key) -> Union[np.ndarray, LazyAttention]:
+        if isinstance(key, str) and key in self._features:
+            values = self._features[key]
+            return values if self.has_batch_dim else values[0]
         name = self._name(key)
         if self._recorded.is_lazy(name):
             return LazyAttention(self._recorded, name, not self.has_batch_dim)
@@ -209,19 +215,21 @@ class RecordedActivations(Mapping):
         return values if self.has_batch_dim else values[0]
 
     def __contains__(self, key) -> bool:
+        if isinstance(key, str) and key in self._features:
+            return True
         try:
             return self._recorded.has(self._name(key))
         except Exception:
             return False
 
     def keys(self):
-        return self._recorded.names
+        return [*self._recorded.names, *self._features]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._recorded.names)
+        return iter(self.keys())
 
     def __len__(self) -> int:
-        return len(self._recorded.names)
+        return len(self._recorded.names) + len(self._features)
 
     @property
     def nbytes(self) -> int:
@@ -283,9 +291,10 @@ class RecordedActivations(Mapping):
         if self._recorded.sequences != 1:
             raise InvalidArgument(f"the batch has {self._recorded.sequences} sequences: only that "
                                   "of one can be removed")
-        cache = type(self)(self._recorded, self.model, without_batch=True)
-        cache.metric = self.metric
-        return cache
+        alone = type(self)(self._recorded, self.model, without_batch=True)
+        alone.metric = self.metric
+        alone._features = self._features
+        return alone
 
     @staticmethod
     def _parts(key):

@@ -67,6 +67,13 @@ def checked(hooks):
 
 def resolved(model, hooks, wrap):
     """(name, call) pairs for heed, of (name or predicate, function) pairs."""
+    if getattr(model, "_splice", None) is not None:
+        return model._splice.resolved(hooks, wrap)
+    return resolved_in_model(model, hooks, wrap)
+
+
+def resolved_in_model(model, hooks, wrap):
+    """The same, of the model's own points alone."""
     pairs = []
     for where, function in checked(hooks):
         # Logits cannot be changed: see unembed.hook_in.

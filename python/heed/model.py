@@ -13,6 +13,7 @@ from .factored import FactoredMatrix, composition_scores
 from .generation import Generation
 from .hooks import Hooked, wanted_return
 from .reading import Reader
+from .sae import WithSaes
 from .translation import Hypothesis, Translation
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
@@ -69,7 +70,7 @@ def _config(name: str, known) -> Config:
         tied_unembedding=known["tied_unembedding"], dtype=known["dtype"])
 
 
-class Model(Hooked, Reader):
+class Model(WithSaes, Hooked, Reader):
     """A transformer: ``heed.load("starter")`` of one stack, ``heed.load("translator")`` of an
     encoder and a decoder.
 

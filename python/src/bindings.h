@@ -36,6 +36,7 @@ class ModelHandle;
 void bind_model(py::module_& module);
 void bind_activations(py::module_& module);
 void bind_explanations(py::module_& module);
+void bind_features(py::module_& module);
 void bind_training(py::module_& module);
 void bind_translation(py::module_& module, py::class_<ModelHandle>& model);
 

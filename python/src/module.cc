@@ -13,5 +13,6 @@ PYBIND11_MODULE(_heed, module) {
   bind_model(module);
   bind_activations(module);
   bind_explanations(module);
+  bind_features(module);
   bind_training(module);
 }

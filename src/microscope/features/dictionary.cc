@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
+#include "microscope/features/row_selection.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/point_names.h"
 
@@ -20,54 +21,6 @@ using enum ErrorCode;
 constexpr std::int64_t features_at_once = 2048, rows_at_once = 4096;
 
 constexpr float layer_norm_epsilon = 1e-5F;  // SAELens's
-
-struct FeatureEntry {
-  float value;
-  std::int32_t feature;
-};
-
-// The order in which the k largest are kept.
-bool is_before(const FeatureEntry& a, const FeatureEntry& b) {
-  return a.value > b.value || (a.value == b.value && a.feature < b.feature);
-}
-
-// What is kept of a row whose pre-activations come piece by piece.
-class RowSelection {
- public:
-  // k: of top_k; 0: all that are active.
-  explicit RowSelection(std::int64_t k = 0) : k_(static_cast<std::size_t>(k)) {}
-
-  // Pre-activations of the features [first, first + count).
-  void take(const float* pre, std::int32_t first, std::int32_t count) {
-    constexpr std::int32_t block = 16;
-    std::int32_t i = 0;
-    for (; i + block <= count; i += block) {
-      int exceeds = 0;
-      for (std::int32_t j = 0; j < block; ++j) exceeds |= pre[i + j] > least_;
-      if (exceeds == 0) continue;
-      for (std::int32_t j = i; j < i + block; ++j) add(pre[j], first + j);
-    }
-    for (; i < count; ++i) add(pre[i], first + i);
-  }
-  void add(float value, std::int32_t feature) {
-    if (!(value > least_)) return;
-    kept_.push_back({value, feature});
-    if (k_ == 0) return;
-    std::push_heap(kept_.begin(), kept_.end(), is_before);
-    if (kept_.size() > k_) {
-      std::pop_heap(kept_.begin(), kept_.end(), is_before);
-      kept_.pop_back();
-    }
-    if (kept_.size() == k_) least_ = kept_.front().value;
-  }
-
-  std::vector<FeatureEntry>& kept() { return kept_; }
-
- private:
-  std::size_t k_;
-  float least_ = 0.0F;  // activations are above 0
-  std::vector<FeatureEntry> kept_;
-};
 
 // The k · N largest of all rows.
 void keep_largest_of_batch(std::vector<RowSelection>& rows, std::int64_t k) {
@@ -87,27 +40,6 @@ void keep_largest_of_batch(std::vector<RowSelection>& rows, std::int64_t k) {
       return entry.value < least || (entry.value == least && ties-- <= 0);
     });
   }
-}
-
-FeatureRows sorted_rows(std::vector<RowSelection>& selected) {
-  FeatureRows rows;
-  for (RowSelection& row : selected) {
-    rows.begins.push_back(rows.begins.back() + std::ssize(row.kept()));
-  }
-  rows.features.resize(static_cast<std::size_t>(rows.begins.back()));
-  rows.values.resize(rows.features.size());
-  parallel_ranges(std::ssize(selected), 64, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t n = begin; n < end; ++n) {
-      std::vector<FeatureEntry>& kept = selected[static_cast<std::size_t>(n)].kept();
-      std::ranges::sort(kept, std::ranges::less{}, &FeatureEntry::feature);
-      auto at = static_cast<std::size_t>(rows.begins[static_cast<std::size_t>(n)]);
-      for (const FeatureEntry& entry : kept) {
-        rows.features[at] = entry.feature;
-        rows.values[at++] = entry.value;
-      }
-    }
-  });
-  return rows;
 }
 
 // Selects activations of rows, features [first, first + pre.extent(1)) at a time.

@@ -1,0 +1,233 @@
+"""Sparse autoencoders and transcoders: loaded, applied, and spliced into passes.
+
+    sae = heed.sae.load("gpt2-small-res-jb/blocks.8.hook_resid_pre")
+    logits, cache = model.run_with_cache_with_saes("Mary gave John", saes=[sae])
+    cache[sae.name + ".hook_sae_acts_post"]  # (B, T, F)
+
+Names are SAELens's. A dictionary that reads ``blocks.8.hook_resid_pre`` has, after that and a dot,
+``hook_sae_input``, ``hook_sae_acts_pre``, ``hook_sae_acts_post``; at the point that it writes,
+which is the same one of an autoencoder, ``hook_sae_recons``, ``hook_sae_error`` (with the error
+term) and ``hook_sae_output``.
+"""
+
+import contextlib
+import types
+from typing import Any, List, Optional, Sequence, Union, cast
+
+import numpy as np
+
+from . import _heed, _inputs
+from .errors import InvalidArgument, NotFound
+from .hooks import Hooked, call_with_point, checked, resolved_in_model
+
+_FEATURES = "hook_sae_"
+
+
+def _weight(name, doc, turn=lambda values: values):
+    def weight(self):
+        try:
+            return turn(self._handle.weight(name))
+        except NotFound as error:  # so that hasattr() says it is not there
+            raise AttributeError(str(error)) from error
+
+    return property(weight, doc=doc)
+
+
+class SAE:
+    """A sparse autoencoder or transcoder. ``cfg`` has SAELens's fields: ``architecture``, ``d_in``,
+    ``d_sae``, ``d_out``, ``k``, ``hook_name``, ``hook_names_out``, …"""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self.cfg = types.SimpleNamespace(**handle.info)
+
+    @property
+    def name(self) -> str:
+        """The point that it reads, with which the names of its features begin."""
+        return self.cfg.hook_name
+
+    def encode(self, x) -> np.ndarray:
+        """Activations (…, d_sae) of x (…, d_in)."""
+        return self._handle.encode(_rows(x, "x"))
+
+    def decode(self, acts, x=None, point: int = 0) -> np.ndarray:
+        """(…, d_out) of activations. ``x``: what was encoded, where the dictionary normalises it or
+        has W_skip. ``point``: which of the points that a cross-layer transcoder writes."""
+        return self._handle.decode(_rows(acts, "acts"),
+                                   np.empty(0, np.float32) if x is None else _rows(x, "x"), point)
+
+    def __call__(self, x) -> np.ndarray:
+        """The reconstruction of x, or what a transcoder makes of it."""
+        return self.decode(self.encode(x), x)
+
+    def save_model(self, directory: str) -> None:
+        """Writes ``cfg.json`` and ``sae_weights.safetensors`` in SAELens's layout."""
+        self._handle.save(_inputs.name_or_path(directory))
+
+    W_enc = _weight("W_enc", "(d_in, d_sae)", np.transpose)
+    W_dec = _weight("W_dec", "(d_sae, d_out); of a cross-layer transcoder (d_sae, points, d_out)",
+                    lambda values: values[:, 0] if values.shape[1] == 1 else values)
+    b_enc = _weight("b_enc", "(d_sae)")
+    b_dec = _weight("b_dec", "(d_out)")
+    b_gate = _weight("b_gate", "(d_sae), of gated ones")
+    r_mag = _weight("magnitude", "(d_sae), of gated ones", np.log)
+    threshold = _weight("threshold", "(d_sae), of JumpReLU")
+    W_skip = _weight("W_skip", "(d_out, d_in), of transcoders with a skip connection")
+
+    def __repr__(self):
+        cfg = self.cfg
+        kind = "transcoder" if cfg.is_transcoder else "autoencoder"
+        written = f" -> {', '.join(cfg.hook_names_out)}" if cfg.is_transcoder else ""
+        active = f", k {cfg.k}" if cfg.k else ""
+        return (f"heed.sae.SAE({cfg.architecture} {kind}, {cfg.hook_name}{written}, "
+                f"{cfg.d_in} -> {cfg.d_sae:,} features{active})")
+
+
+def _rows(values, what) -> np.ndarray:
+    array = np.ascontiguousarray(np.asarray(values), dtype=np.float32)
+    if array.ndim == 0:
+        raise InvalidArgument(f"{what} is a number, expected an array (…, width)")
+    return array
+
+
+def load_all(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str] = None,
+             norm_scaling_factor: Optional[float] = None) -> List[SAE]:
+    """All of a directory: one of SAELens (``cfg.json``, ``sae_weights.safetensors``) or Gemma Scope
+    (``params.npz``), or circuit-tracer's transcoders, one for each layer.
+
+    ``hook_name``, ``hook_name_out``: the points that it reads and writes, where the files do not say
+    so, or instead. ``norm_scaling_factor``: of ``normalize_activations: expected_average_only_in``,
+    where it was not folded into the weights.
+    """
+    return [SAE(handle) for handle in
+            _heed.SparseDictionary.load(_inputs.name_or_path(path), hook_name or "",
+                                        hook_name_out or "", norm_scaling_factor)]
+
+
+def load(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str] = None,
+         norm_scaling_factor: Optional[float] = None) -> SAE:
+    """The one of a directory or file. See :func:`load_all`."""
+    found = load_all(path, hook_name, hook_name_out, norm_scaling_factor)
+    if len(found) != 1:
+        raise InvalidArgument(f"{path!r} holds {len(found)} transcoders: use heed.sae.load_all()")
+    return found[0]
+
+
+class _Splice:
+    """Dictionaries in a model's passes, while they are attached."""
+
+    def __init__(self, model, saes: Sequence[SAE], error: bool, gradients: bool):
+        self._model = model
+        self._splice = _heed.Splice(model._handle, [sae._handle for sae in saes], error)
+        self.gradients = gradients
+        self._kept: List[str] = []
+
+    @property
+    def names(self) -> List[str]:
+        return self._splice.names
+
+    def resolved(self, hooks, wrap):
+        """As hooks.resolved: those at features are called within, the others beside."""
+        plain, own = [], []
+        for where, function in checked(hooks):
+            if isinstance(where, str) and _FEATURES in where:
+                own.append((where, wrap(function)))
+                continue
+            plain.append((where, function))
+            if callable(where):
+                own += [(name, wrap(function)) for name in self.names if where(name)]
+        pairs = resolved_in_model(self._model, plain, wrap)
+        if wrap is call_with_point:
+            self._splice.set_hooks(own)
+            return pairs + self._splice.hooks()
+        self._splice.set_gradient_hooks(own)
+        wanted = own or pairs or self.gradients
+        return self._splice.gradient_hooks() + pairs if wanted else pairs
+
+    def keep(self, names) -> None:
+        self._kept = list(names)
+        self._splice.keep(self._kept)
+
+    def kept(self):
+        found = {}
+        for name in self._kept:
+            with contextlib.suppress(NotFound):
+                found[name] = self._splice.kept(name)
+        return found
+
+
+class WithSaes(Hooked):
+    """What a model does with dictionaries."""
+
+    _splice: Optional[_Splice] = None
+
+    @contextlib.contextmanager
+    def saes(self, saes: Union[SAE, Sequence[SAE]] = (), use_error_term: bool = False,
+             incl_bwd: bool = False):
+        """Puts dictionaries into all passes of a ``with`` block, in place of what stands at the
+        points that they write.
+
+        ``use_error_term``: adds what they miss, so that the pass is the model's own until a feature
+        is changed. ``incl_bwd``: gradients are wanted that pass through them; with ``bwd_hooks``
+        they do in any case. The error term is a constant of the backward pass.
+        """
+        saes = [saes] if isinstance(saes, SAE) else list(saes)
+        if self._splice is not None:
+            raise InvalidArgument("there are dictionaries in the model's passes already")
+        self._splice = _Splice(self, saes, use_error_term, incl_bwd) if saes else None
+        try:
+            yield self
+        finally:
+            self._splice = None
+
+    def run_with_saes(self, input=None, saes=(), use_error_term: bool = False, **arguments):
+        """Calls the model with dictionaries in its pass: see :meth:`saes`."""
+        with self.saes(saes, use_error_term):
+            return cast(Any, self)(input, **arguments)
+
+    def run_with_hooks_with_saes(self, input=None, saes=(), use_error_term: bool = False,
+                                 **arguments):
+        """:meth:`run_with_hooks` with dictionaries, also with hooks at their features. A hook that
+        changes features needs a backward hook at the same point where gradients pass it, which
+        turns the gradient of what it left into that of what it was given."""
+        with self.saes(saes, use_error_term):
+            return cast(Any, self).run_with_hooks(input, **arguments)
+
+    def run_with_cache_with_saes(self, input=None, saes=(), use_error_term: bool = False,
+                                 incl_bwd: bool = False, **arguments):
+        """:meth:`run_with_cache` with dictionaries, whose features are kept too."""
+        with self.saes(saes, use_error_term, incl_bwd):
+            return cast(Any, self).run_with_cache(input, incl_bwd=incl_bwd, **arguments)
+
+    @property
+    def hook_names(self) -> List[str]:
+        """The points, in the order of a pass, and those of features while dictionaries are there."""
+        names = super().hook_names
+        return names if self._splice is None else names + self._splice.names
+
+    def _points(self, names_filter, incl_bwd) -> List[str]:
+        if self._splice is None:
+            return super()._points(names_filter, incl_bwd)
+        own = self._splice.names
+        if names_filter is None:
+            features, plain = own, None
+        elif callable(names_filter):
+            features = [name for name in own if names_filter(name)]
+            plain = [name for name in super().hook_names if names_filter(name)]
+        else:
+            names = [names_filter] if isinstance(names_filter, str) else list(names_filter)
+            features = [full for name in names if _FEATURES in name
+                        for full in self._feature_names(name)]
+            plain = [name for name in names if _FEATURES not in name]
+        if incl_bwd:
+            features = features + [name + "_grad" for name in features
+                                   if not name.endswith("hook_sae_error")]
+        self._splice.keep(features)
+        if plain == []:  # none would be all: what the unembedding reads costs nothing
+            plain = ["unembed.hook_in"]
+        return super()._points(plain, incl_bwd)
+
+    def _feature_names(self, name):
+        ending = "_grad" if name.endswith("_grad") else ""
+        return [full + ending for full in
+                self._splice._splice.names_like(name[:len(name) - len(ending)])]
