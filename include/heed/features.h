@@ -18,7 +18,9 @@
 //   ….hook_sae_output (B, T, O)   what the pass goes on with
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,5 +129,144 @@ class Splice {
   struct Parts;
   std::shared_ptr<Parts> parts_;
 };
+
+// Training.
+struct DictionaryTraining {
+  std::string architecture = "topk";  // or "standard": ReLU with a penalty on activations
+  std::int64_t features = 0;          // F
+  std::int64_t k = 32;                // active features of a row, of topk
+  double l1 = 5.0;                    // of standard: · mean over rows of Σ activations
+  double learning_rate = 3e-4;
+  std::int64_t steps = 1000;
+  double warmup = 0.05;  // share of the steps over which the rate, and the penalty, rise from 0
+  double decay = 0.2;    // share of them over which the rate falls to 0 at the end
+  // A feature that was not active for so many rows is dead. Dead features learn to reconstruct what
+  // the others miss (AuxK), the auxiliary_k of a row with the largest pre-activations; 0: half of
+  // the outputs.
+  std::int64_t dead_after = 1'000'000;
+  std::int64_t auxiliary_k = 0;
+  double auxiliary = 1.0 / 32;  // of its loss; 0: none
+  std::uint64_t seed = 0;
+};
+
+struct DictionaryProgress {
+  std::int64_t step = 0;  // finished
+  std::int64_t steps = 0;
+  double loss = 0;  // mean squared error of a row, where the activations' mean square is 1
+  double penalty = 0;
+  double auxiliary = 0;
+  double active = 0;     // L0: features a row
+  double explained = 0;  // share of the variance, of this batch
+  std::int64_t dead = 0;
+};
+
+// On rows of the caller's.
+class DictionaryTrainingSession {
+ public:
+  // `first` (N, I), and `targets` (N, O) of a transcoder, give the scale and the first b_dec.
+  struct Start {
+    Array first;
+    Array targets{};
+    std::string input_point{};
+    std::string output_point{};
+    std::string model{};
+  };
+  DictionaryTrainingSession(const DictionaryTraining& training, const Start& start);
+
+  // Of rows x (N, I), and y (N, O) of a transcoder. Throws Error{diverged}.
+  DictionaryProgress step(const Array& x, const Array& y = {});
+  SparseDictionary dictionary() const;
+
+ private:
+  struct Parts;
+  std::shared_ptr<Parts> parts_;
+};
+
+// Mean next-token losses, in nats, of the model, with the dictionary in its pass, and with zeros in
+// its place.
+struct DictionaryQuality {
+  std::int64_t tokens = 0;
+  double loss = 0;
+  double loss_with = 0;
+  double loss_with_zeros = 0;
+  double recovered = 0;  // 1: the model's own loss; 0: that of zeros
+  double active = 0;
+  double explained = 0;
+  std::int64_t used = 0;  // features that were active at all
+};
+DictionaryQuality evaluate_dictionary(const Model& model, const SparseDictionary& dictionary,
+                                      std::string_view text, std::int64_t tokens = 1 << 15,
+                                      std::int64_t window = 128);
+
+// On a model's activations over a text: passes, a buffer from which rows are drawn in random order,
+// and nothing on disk.
+struct DictionaryTrainingRun {
+  DictionaryTraining training{};
+  std::string input_point{};
+  std::string output_point{};        // empty: the same point
+  std::int64_t head = -1;            // of a point of heads; −1: all of them, side by side
+  std::string file{};                // a text, which is mapped
+  std::string text{};                // or this one
+  std::string validation{};          // a file; empty: the last 5 % of the text, not trained on
+  std::string out{};                 // a directory, in SAELens's layout
+  std::int64_t batch = 4096;         // rows of a step
+  std::int64_t buffer = 1 << 15;     // rows
+  std::int64_t window = 128;         // tokens of the text that see each other
+  std::int64_t evaluated = 1 << 14;  // tokens; 0: none
+  // After every step, on the thread that called; an exception ends the training.
+  std::function<void(const DictionaryProgress&)> progress{};
+  // Set to true to stop: the steps so far are saved.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct DictionaryTrainingResult {
+  std::int64_t steps = 0;
+  std::int64_t tokens = 0;  // of the text, that were read
+  bool interrupted = false;
+  DictionaryProgress last{};
+  std::optional<DictionaryQuality> quality{};
+};
+
+// Throws Error{invalid_argument} for settings that make no sense, Error{conflict} for a directory
+// that holds a dictionary, Error{out_of_memory} with an estimate, before the work begins.
+DictionaryTrainingResult train_dictionary(const Model& model, const DictionaryTrainingRun& run);
+
+// What a feature is.
+struct FeatureContext {
+  std::int64_t position = 0;         // of the token in the text
+  float activation = 0;              // there
+  std::vector<std::int32_t> tokens;  // around it
+  std::vector<float> activations;    // at each of them
+  std::int64_t peak = 0;             // which of them it is
+};
+struct FeatureLogit {
+  std::int32_t token = 0;
+  float score = 0;  // of W_dec's row through the final norm's gain and the unembedding
+};
+struct FeatureReport {
+  std::int64_t feature = 0;
+  double density = 0;  // share of tokens where it is active
+  double mean = 0;     // activation, over all tokens
+  float largest = 0;
+  std::vector<FeatureContext> contexts{};  // the strongest first, one of a window
+  // Where it writes the stream; else none.
+  std::vector<FeatureLogit> raised{}, lowered{};
+};
+struct FeatureSearch {
+  std::vector<std::int64_t> features{};  // empty: `count` of them, from the densest on
+  std::int64_t count = 10;
+  std::int64_t top = 8;  // contexts, and logits at each end
+  std::int64_t tokens = 1 << 16;
+  std::int64_t window = 128;
+  const std::atomic<bool>* stop = nullptr;
+};
+struct FeatureSurvey {
+  std::int64_t tokens = 0;  // read
+  Array densities{};        // (F)
+  std::vector<FeatureReport> reports{};
+};
+// Of a text, read in windows; memory does not grow with it.
+FeatureSurvey survey_features(const Model& model, const SparseDictionary& dictionary,
+                              std::string_view text, const FeatureSearch& search = {});
 
 }  // namespace heed

@@ -19,6 +19,7 @@ import numpy as np
 from . import _heed, _inputs
 from .errors import InvalidArgument, NotFound
 from .hooks import Hooked, call_with_point, checked, resolved_in_model
+from .pictures import Picture, diverging, visible
 
 _FEATURES = "hook_sae_"
 
@@ -111,6 +112,169 @@ def load(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str
     if len(found) != 1:
         raise InvalidArgument(f"{path!r} holds {len(found)} transcoders: use heed.sae.load_all()")
     return found[0]
+
+
+_DEFAULTS = {"architecture": "topk", "k": 32, "l1_coefficient": 5.0, "lr": 3e-4, "steps": 1000,
+             "warmup": 0.05, "decay": 0.2, "dead_after": 1_000_000, "auxiliary_k": 0,
+             "auxiliary_coefficient": 1 / 32, "seed": 0}
+
+
+def _training(d_sae, settings):
+    for name in settings:
+        if name not in _DEFAULTS:
+            raise InvalidArgument(f"there is no setting {name!r}, expected one of "
+                                  f"{', '.join(_DEFAULTS)}")
+    return {**_DEFAULTS, **settings, "d_sae": d_sae}
+
+
+class Trainer:
+    """Trains a dictionary on rows of your own: ``x`` (N, d_in), and of a transcoder ``y`` (N, d_out)
+    too. ``first``, and ``first_targets`` of a transcoder, give the scale and the first ``b_dec``.
+    Settings as in :func:`train`."""
+
+    def __init__(self, d_sae: int, first, first_targets=None, hook_name: str = "",
+                 hook_name_out: str = "", **settings):
+        self._session = _heed.DictionaryTraining(
+            _training(d_sae, settings), _rows(first, "first"), _optional(first_targets),
+            hook_name, hook_name_out)
+
+    def step(self, x, y=None) -> dict:
+        """One step: ``loss``, ``l0``, ``explained_variance``, ``dead_features``, …"""
+        return self._session.step(_rows(x, "x"), _optional(y))
+
+    @property
+    def sae(self) -> SAE:
+        """The dictionary so far."""
+        return SAE(self._session.dictionary())
+
+
+def _optional(values):
+    return np.empty(0, np.float32) if values is None else _rows(values, "targets")
+
+
+def train(model, hook_name: str, d_sae: int, *, file: Optional[str] = None,
+          text: Optional[str] = None, out: Optional[str] = None,
+          hook_name_out: Optional[str] = None, hook_head_index: Optional[int] = None,
+          validation: Optional[str] = None, batch: int = 4096, buffer: int = 1 << 15,
+          context_size: int = 128, evaluated_tokens: int = 1 << 14, progress=None,
+          **settings) -> types.SimpleNamespace:
+    """Trains a dictionary on a model's activations over a text file, or a text: an autoencoder at
+    ``hook_name``, or a transcoder from there to ``hook_name_out``. Activations go from passes through
+    a buffer of ``buffer`` rows, from which the ``batch`` of a step is drawn; nothing is on disk.
+
+    ``out``: a directory, which gets SAELens's layout. ``progress``: a function of each step's
+    numbers. ``validation``: a text file [the text's last 5 %, which it is then not trained on].
+
+    Settings: ``architecture`` "topk" or "standard" (ReLU with ``l1_coefficient``), ``k``, ``lr``,
+    ``steps``, ``warmup`` and ``decay`` (shares of the steps), ``dead_after`` (rows without activity),
+    ``auxiliary_k`` and ``auxiliary_coefficient`` (of the loss of dead features), ``seed``.
+
+    An interrupt stops it, once its steps are saved. Returns ``steps``, ``loss``, ``l0``,
+    ``explained_variance``, ``dead_features``, ``tokens``, ``interrupted``, and ``quality``, on the
+    validation text: ``loss``, ``loss_with``, ``loss_with_zeros``, ``loss_recovered``, ….
+    """
+    path = lambda value: "" if value is None else _inputs.name_or_path(value)
+    options = {**_training(d_sae, settings), "hook_name": hook_name,
+               "hook_name_out": hook_name_out or "",
+               "hook_head_index": -1 if hook_head_index is None else hook_head_index,
+               "file": path(file), "text": text or "", "validation": path(validation),
+               "out": path(out), "batch": batch, "buffer": buffer, "context_size": context_size,
+               "evaluated_tokens": evaluated_tokens}
+    found = _heed.train_dictionary(model._handle, options, progress)
+    if found["quality"] is not None:
+        found["quality"] = types.SimpleNamespace(**found["quality"])
+    return types.SimpleNamespace(**found)
+
+
+def evaluate(model, sae: SAE, text: str, tokens: int = 1 << 15,
+             context_size: int = 128) -> types.SimpleNamespace:
+    """What a dictionary is worth on a text: ``loss`` of the model, ``loss_with`` the dictionary in its
+    pass, ``loss_with_zeros`` there, ``loss_recovered``, ``l0``, ``explained_variance``,
+    ``used_features``."""
+    return types.SimpleNamespace(**_heed.evaluate_dictionary(model._handle, sae._handle, text, tokens,
+                                                             context_size))
+
+
+class Context:
+    """A place in a text where a feature is active: ``tokens`` around it, the ``activations`` at each,
+    and which of them it is, ``peak``."""
+
+    def __init__(self, model, position, activation, tokens, activations, peak):
+        self.position, self.activation = position, activation
+        self.tokens, self.activations, self.peak = tokens, np.array(activations, np.float32), peak
+        self.str_tokens = model._pieces(np.array(tokens, np.int32))
+
+    def __repr__(self):
+        around = [f"[{piece}]" if at == self.peak else piece
+                  for at, piece in enumerate(self.str_tokens)]
+        return f"{self.activation:.3g}  {''.join(around)!r}"
+
+
+class Feature(Picture):
+    """What a feature is: ``density`` (share of tokens where it is active), ``mean``, ``largest``, its
+    strongest ``contexts``, and the logits that it ``raises`` and ``lowers``, (token, text, score)."""
+
+    def __init__(self, model, index, density, mean, largest, contexts, raised, lowered):
+        self.index, self.density, self.mean, self.largest = index, density, mean, largest
+        self.contexts = [Context(model, *each) for each in contexts]
+        named = lambda pairs: [(token, model.to_single_str_token(token), score)
+                               for token, score in pairs]
+        self.raises, self.lowers = named(raised), named(lowered)
+
+    def __repr__(self):
+        lines = [f"feature {self.index}: active at {100 * self.density:.3g} % of tokens, at most "
+                 f"{self.largest:.3g}"]
+        for what, logits in (("raises", self.raises), ("lowers", self.lowers)):
+            if logits:
+                lines.append(f"  {what} " + " ".join(repr(text) for _, text, _ in logits))
+        return "\n".join(lines + [f"  {context!r}" for context in self.contexts])
+
+    def picture(self) -> str:
+        largest = max((float(context.activations.max()) for context in self.contexts), default=1.0)
+        rows = ""
+        for context in self.contexts:
+            tokens = "".join(
+                f'<span class="token" title="{value:.3g}" style="background:'
+                f'{diverging(float(value), 2 * largest)}">{visible(piece)}</span>'
+                for piece, value in zip(context.str_tokens, context.activations))
+            rows += f'<tr><td>{context.activation:.3g}</td><td class="word">{tokens}</td></tr>'
+        logits = "".join(
+            f"<div>{what}: " + " ".join(f'<span class="token" title="{score:.3g}">{visible(text)}</span>'
+                                        for _, text, score in all_of) + "</div>"
+            for what, all_of in (("raises", self.raises), ("lowers", self.lowers)) if all_of)
+        return (f"<table><caption>Feature {self.index}: active at {100 * self.density:.3g} % of the "
+                f"tokens, at most {self.largest:.3g}</caption>{rows}</table>{logits}")
+
+
+class Survey(Picture):
+    """Features of a dictionary over a text: ``densities`` (d_sae,) of all of them, and a list of
+    :class:`Feature`."""
+
+    def __init__(self, tokens, densities, features):
+        self.tokens, self.densities, self.features = tokens, densities, features
+
+    def __len__(self):
+        return len(self.features)
+
+    def __getitem__(self, index):
+        return self.features[index]
+
+    def __repr__(self):
+        return "\n".join(repr(feature) for feature in self.features)
+
+    def picture(self) -> str:
+        return "".join(feature.picture() for feature in self.features)
+
+
+def features(model, sae: SAE, text: str, features: Sequence[int] = (), count: int = 10,
+             top: int = 8, tokens: int = 1 << 16, context_size: int = 128) -> Survey:
+    """What features are, over the first ``tokens`` of a text: these, or the ``count`` densest. ``top``:
+    contexts of each, at most one of a window of ``context_size`` tokens, and logits at either end,
+    where the dictionary writes the stream."""
+    found = _heed.survey_features(model._handle, sae._handle, text,
+                                  {"features": list(features), "count": count, "top": top,
+                                   "tokens": tokens, "context_size": context_size})
+    return Survey(found[0], found[1], [Feature(model, *report) for report in found[2]])
 
 
 class _Splice:

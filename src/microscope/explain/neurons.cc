@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "microscope/explain/context_recorder.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -58,79 +59,16 @@ std::vector<double> direct_neuron_effects(const Transformer& model, std::int64_t
 
 namespace {
 
-// Statistics of one neuron so far.
-class Recorder {
- public:
-  Recorder(NeuronId id, const NeuronSearch& search) : id_(id), search_(search) {}
-
-  const NeuronId& id() const { return id_; }
-
-  // One window's activations (T); `first` is the position of its first token in the corpus.
-  void read(std::span<const std::int32_t> corpus, std::int64_t first,
-            std::span<const float> activations) {
-    for (const float activation : activations) {
-      sum_ += activation;
-      active_ += activation > 0;
-    }
-    count_ += std::ssize(activations);
-    const auto peak = std::ranges::max_element(activations) - activations.begin();
-    largest_ = count_ == std::ssize(activations) ? activations[peak]
-                                                 : std::max(largest_, activations[peak]);
-    if (std::ssize(contexts_) == search_.top && contexts_.back().activation >= activations[peak]) {
-      return;
-    }
-    keep(context(corpus, first, activations, peak));
-  }
-
-  NeuronMemory result() && {
-    const auto count = static_cast<double>(count_);
-    return {.id = id_,
-            .contexts = std::move(contexts_),
-            .mean_activation = sum_ / count,
-            .active_share = static_cast<double>(active_) / count,
-            .largest = largest_};
-  }
-
- private:
-  NeuronContext context(std::span<const std::int32_t> corpus, std::int64_t first,
-                        std::span<const float> activations, std::int64_t peak) const {
-    const std::int64_t begin = std::max<std::int64_t>(0, peak - search_.before);
-    const std::int64_t end =
-        std::min<std::int64_t>(std::ssize(activations), peak + search_.after + 1);
-    const std::span<const std::int32_t> tokens = corpus.subspan(first + begin, end - begin);
-    return {.position = first + peak,
-            .activation = activations[peak],
-            .tokens = {tokens.begin(), tokens.end()},
-            .activations = {activations.begin() + begin, activations.begin() + end},
-            .peak = peak - begin};
-  }
-
-  void keep(NeuronContext found) {
-    const auto place = std::ranges::find_if(
-        contexts_, [&](const NeuronContext& other) { return other.activation < found.activation; });
-    contexts_.insert(place, std::move(found));
-    if (std::ssize(contexts_) > search_.top) contexts_.pop_back();
-  }
-
-  NeuronId id_;
-  const NeuronSearch& search_;
-  std::vector<NeuronContext> contexts_;
-  double sum_ = 0;
-  std::int64_t active_ = 0;
-  std::int64_t count_ = 0;
-  float largest_ = 0;
-};
-
 // Observes the requested columns of mlp.hook_post.
 class NeuronProbe final : public Probe {
  public:
-  NeuronProbe(std::span<const std::int32_t> corpus, std::vector<Recorder>& recorders)
+  NeuronProbe(std::span<const std::int32_t> corpus, std::vector<ContextRecorder>& recorders)
       : corpus_(corpus), recorders_(recorders) {}
 
   void start(std::int64_t first) { first_ = first; }
   bool wants(const Point& point) const override {
     return point.kind == PointKind::neurons_post &&
-           std::ranges::any_of(recorders_, [&](const Recorder& recorder) {
+           std::ranges::any_of(recorders_, [&](const ContextRecorder& recorder) {
              return recorder.id().layer == point.layer;
            });
   }
@@ -138,20 +76,21 @@ class NeuronProbe final : public Probe {
   // values (B, T, F)
   void observe(const Point& point, View<const float> values) override {
     std::vector<float> activations(static_cast<std::size_t>(values.extent(1)));
-    for (Recorder& recorder : recorders_) {
+    for (ContextRecorder& recorder : recorders_) {
       if (recorder.id().layer != point.layer) continue;
       for (std::int64_t b = 0; b < values.extent(0); ++b) {
         for (std::int64_t t = 0; t < values.extent(1); ++t) {
           activations[t] = values(b, t, recorder.id().neuron);
         }
-        recorder.read(corpus_, first_ + b * values.extent(1), activations);
+        const std::int64_t first = first_ + b * values.extent(1);
+        recorder.read(corpus_.subspan(first, activations.size()), first, activations);
       }
     }
   }
 
  private:
   std::span<const std::int32_t> corpus_;
-  std::vector<Recorder>& recorders_;
+  std::vector<ContextRecorder>& recorders_;
   std::int64_t first_ = 0;
 };
 
@@ -188,7 +127,7 @@ std::vector<NeuronMemory> find_neuron_contexts(const Transformer& model,
   require(search.top > 0 && search.window > 0 && search.batch > 0, ErrorCode::invalid_argument,
           "top, window and batch of a neuron search must be at least 1");
   require_neurons(model.specification(), neurons);
-  std::vector<Recorder> recorders;
+  std::vector<ContextRecorder> recorders;
   for (const NeuronId& id : neurons) recorders.emplace_back(id, search);
   NeuronProbe probe(corpus, recorders);
 
@@ -213,7 +152,7 @@ std::vector<NeuronMemory> find_neuron_contexts(const Transformer& model,
     done += rest;
   }
   std::vector<NeuronMemory> memories;
-  for (Recorder& recorder : recorders) {
+  for (ContextRecorder& recorder : recorders) {
     memories.push_back(std::move(recorder).result());
     memories.back().says = what_it_says(model, memories.back().id, search.top);
   }

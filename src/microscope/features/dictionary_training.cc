@@ -1,0 +1,465 @@
+#include "microscope/features/dictionary_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "kernels/elements.h"
+#include "kernels/kernels.h"
+#include "microscope/features/row_selection.h"
+#include "microscope/features/row_sums.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int64_t columns_at_once = 2048;  // features of a piece of pre-activations
+constexpr float adam_epsilon = 1e-8F;
+
+// Entries of rows (N, F), and the same by feature: which rows each is in.
+struct EntriesByFeature {
+  std::vector<std::int64_t> begins;   // (F + 1)
+  std::vector<std::int32_t> rows;     // (E)
+  std::vector<std::int64_t> entries;  // (E), where the entry is in the rows' order
+
+  void sort(const FeatureRows& acts, std::int64_t features) {
+    begins.assign(static_cast<std::size_t>(features) + 1, 0);
+    for (const std::int32_t feature : acts.features) {
+      ++begins[static_cast<std::size_t>(feature) + 1];
+    }
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    rows.resize(acts.features.size());
+    entries.resize(acts.features.size());
+    std::vector<std::int64_t> next(begins.begin(), begins.end() - 1);
+    for (std::int64_t n = 0; n < acts.rows(); ++n) {
+      for (std::int64_t e = acts.begins[static_cast<std::size_t>(n)];
+           e < acts.begins[static_cast<std::size_t>(n) + 1]; ++e) {
+        const auto feature = static_cast<std::size_t>(acts.features[static_cast<std::size_t>(e)]);
+        const auto at = static_cast<std::size_t>(next[feature]++);
+        rows[at] = static_cast<std::int32_t>(n);
+        entries[at] = e;
+      }
+    }
+  }
+};
+
+// A loss of entries: what they reconstruct, and its gradients.
+struct SparseLoss {
+  FeatureRows acts;
+  EntriesByFeature by_feature;
+  Tensor<float> d_recons;     // (N, O)
+  std::vector<float> d_acts;  // (E)
+};
+
+double mean_square(View<const float> x) {
+  return kernels::squared_norm(x.span()) / static_cast<double>(x.size());
+}
+
+// Σ over rows, of each column.
+std::vector<double> column_means(View<const float> x) {
+  std::vector<double> means(static_cast<std::size_t>(x.extent(1)), 0.0);
+  for (std::int64_t n = 0; n < x.extent(0); ++n) {
+    for (std::int64_t c = 0; c < x.extent(1); ++c) {
+      means[static_cast<std::size_t>(c)] += double{x(n, c)};
+    }
+  }
+  for (double& mean : means) mean /= static_cast<double>(x.extent(0));
+  return means;
+}
+
+void normalise_row(float* row, std::int64_t count) {
+  const float norm = std::sqrt(dot_row(row, row, count));
+  if (norm == 0) return;
+  for (std::int64_t c = 0; c < count; ++c) row[c] /= norm;
+}
+
+}  // namespace
+
+struct DictionaryTrainer::Parts {
+  DictionarySettings settings;
+  std::int64_t inputs, outputs, features;
+  double input_scale = 1, output_scale = 1;
+  std::unique_ptr<Dictionary> dictionary;  // in the scale of training
+  // Moments of the weights, in the same shapes.
+  Tensor<float> encoder_first, encoder_second, decoder_first, decoder_second;
+  Tensor<float> bias_first, bias_second, decoder_bias_first, decoder_bias_second;
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> silent;  // (F): rows since a feature was active
+  // Of a step.
+  Tensor<float> x, y, pre;
+  SparseLoss main, auxiliary;
+  std::vector<std::int32_t> dead;  // features, ascending
+
+  DictionaryWeights& weights() { return dictionary->weights(); }
+
+  void read_batch(View<const float> x_given, View<const float> y_given) {
+    const std::int64_t rows = x_given.extent(0);
+    if (x.shape() != x_given.shape()) {
+      x = Tensor<float>(x_given.shape());
+      y = Tensor<float>(y_given.shape());
+      pre = Tensor<float>(Shape{rows, std::min(columns_at_once, features)});
+      main.d_recons = Tensor<float>(Shape{rows, outputs});
+    }
+    const float* const bias = dictionary->specification().subtracts_decoder_bias
+                                  ? weights().decoder_bias.data()
+                                  : nullptr;
+    const auto scale_x = static_cast<float>(input_scale);
+    const auto scale_y = static_cast<float>(output_scale);
+    parallel_ranges(rows, 64, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        for (std::int64_t c = 0; c < inputs; ++c) {
+          x[n * inputs + c] = x_given(n, c) * scale_x - (bias == nullptr ? 0.0F : bias[c]);
+        }
+        for (std::int64_t c = 0; c < outputs; ++c) y[n * outputs + c] = y_given(n, c) * scale_y;
+      }
+    });
+  }
+
+  std::int64_t auxiliary_count() const {
+    const std::int64_t wanted = settings.auxiliary_k > 0 ? settings.auxiliary_k : outputs / 2;
+    return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, std::ssize(dead)));
+  }
+
+  void find_dead() {
+    dead.clear();
+    if (settings.auxiliary <= 0) return;
+    for (std::int64_t f = 0; f < features; ++f) {
+      if (silent[static_cast<std::size_t>(f)] >= settings.dead_after) {
+        dead.push_back(static_cast<std::int32_t>(f));
+      }
+    }
+  }
+
+  // Active features, and the largest of the dead ones, whose pre-activations may be below 0.
+  void encode(StopFlag stop) {
+    const std::int64_t rows = x.shape()[0];
+    const bool takes_k = settings.activation == FeatureActivation::top_k;
+    std::vector<RowSelection> active(static_cast<std::size_t>(rows),
+                                     RowSelection(takes_k ? settings.k : 0));
+    std::vector<RowSelection> dead_active;
+    if (!dead.empty()) {
+      dead_active.assign(static_cast<std::size_t>(rows),
+                         RowSelection(auxiliary_count(), std::numeric_limits<float>::lowest()));
+    }
+    for (std::int64_t first = 0; first < features; first += columns_at_once) {
+      require(!stop_requested(stop), ErrorCode::interrupted, "interrupted after {} steps", steps);
+      const std::int64_t end = std::min(features, first + columns_at_once), count = end - first;
+      const View<float> part(pre.data(), {rows, count});
+      kernels::linear_forward(x,
+                              {.weight = weights().encoder.view().slice(0, first, end),
+                               .bias = weights().encoder_bias.view().slice(0, first, end)},
+                              part);
+      const auto dead_begin = std::ranges::lower_bound(dead, first);
+      const auto dead_end = std::ranges::lower_bound(dead, end);
+      parallel_ranges(rows, 16, [&](std::int64_t begin, std::int64_t last) {
+        for (std::int64_t n = begin; n < last; ++n) {
+          const float* const row = part.data() + n * count;
+          active[static_cast<std::size_t>(n)].take(row, static_cast<std::int32_t>(first),
+                                                   static_cast<std::int32_t>(count));
+          for (auto at = dead_begin; at != dead_end; ++at) {
+            dead_active[static_cast<std::size_t>(n)].add(row[*at - first], *at);
+          }
+        }
+      });
+    }
+    main.acts = sorted_rows(active);
+    auxiliary.acts = dead_active.empty() ? FeatureRows{} : sorted_rows(dead_active);
+  }
+
+  // Sets d_recons to 2 · weight · (ŷ − y) / N; returns Σ (ŷ − y)² / N.
+  double main_loss() {
+    const std::int64_t rows = y.shape()[0];
+    dictionary->reconstruct(main.acts, main.d_recons);
+    kernels::subtract(main.d_recons, y, main.d_recons);
+    const double loss = kernels::squared_norm(main.d_recons.span()) / static_cast<double>(rows);
+    require(std::isfinite(loss), ErrorCode::diverged,
+            "the loss is not finite after {} steps: lower the learning rate", steps);
+    return loss;
+  }
+
+  // The dead features reconstruct what is missing, y − ŷ = −d_recons, without b_dec.
+  double auxiliary_loss(double total) {
+    const std::int64_t rows = y.shape()[0];
+    if (auxiliary.acts.entries() == 0) return 0;
+    if (auxiliary.d_recons.shape() != main.d_recons.shape()) {
+      auxiliary.d_recons = Tensor<float>(main.d_recons.shape());
+    }
+    dictionary->reconstruct(auxiliary.acts, auxiliary.d_recons);
+    const View<const float> bias = weights().decoder_bias;
+    parallel_ranges(rows, 64, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        for (std::int64_t c = 0; c < outputs; ++c) {
+          auxiliary.d_recons[n * outputs + c] += main.d_recons[n * outputs + c] - bias(c);
+        }
+      }
+    });
+    const double loss =
+        kernels::squared_norm(auxiliary.d_recons.span()) / static_cast<double>(rows);
+    const double wanted = settings.auxiliary_k > 0 ? settings.auxiliary_k : outputs / 2;
+    const double share = std::min(1.0, static_cast<double>(dead.size()) / std::max(wanted, 1.0));
+    // A reconstruction that is worse than none has no gradient: dead features begin at 0.
+    if (!std::isfinite(loss) || total == 0) {
+      auxiliary.acts = {};
+      return 0;
+    }
+    scale_gradient(auxiliary, settings.auxiliary * share * 2 / static_cast<double>(rows));
+    return loss;
+  }
+
+  void scale_gradient(SparseLoss& loss, double factor) const {
+    kernels::scale(loss.d_recons.view(), static_cast<float>(factor));
+    loss.d_acts.assign(loss.acts.features.size(), 0.0F);
+    dictionary->reconstruct_backward(loss.acts, loss.d_recons, loss.d_acts);
+  }
+
+  double warm() const {
+    const double rise = settings.warmup * static_cast<double>(settings.steps);
+    return rise < 1 ? 1.0 : std::min(1.0, static_cast<double>(steps + 1) / rise);
+  }
+  double rate() const {
+    const double fall = settings.decay * static_cast<double>(settings.steps);
+    const double left = static_cast<double>(settings.steps - steps);
+    return settings.learning_rate * warm() * (fall < 1 ? 1.0 : std::clamp(left / fall, 0.0, 1.0));
+  }
+
+  void update();
+};
+
+// A feature after the other: its rows' gradients are summed in the cache, and its weights and
+// moments read and written once.
+void DictionaryTrainer::Parts::update() {
+  main.by_feature.sort(main.acts, features);
+  if (auxiliary.acts.entries() > 0) auxiliary.by_feature.sort(auxiliary.acts, features);
+  const auto beta1 = static_cast<float>(settings.beta1), beta2 = static_cast<float>(settings.beta2);
+  const kernels::AdamWStep<float> adam{.learning_rate = static_cast<float>(rate()),
+                                       .beta1 = beta1,
+                                       .beta2 = beta2,
+                                       .epsilon = adam_epsilon,
+                                       .step = steps + 1};
+  DictionaryWeights& own = weights();
+  const std::int64_t batch = x.shape()[0];
+  Tensor<float> d_bias(Shape{features});
+  // Of b_dec: Σ d_ŷ and, where it is subtracted from what is read, −Σ_f d_b_enc(f) · W_enc(f).
+  std::vector<double> d_decoder_bias = column_means(main.d_recons);
+  for (double& value : d_decoder_bias) value *= static_cast<double>(batch);
+  const bool subtracts = dictionary->specification().subtracts_decoder_bias;
+  constexpr std::int64_t features_of_part = 64;
+  const std::int64_t parts = (features + features_of_part - 1) / features_of_part;
+  std::vector<std::vector<float>> subtracted(static_cast<std::size_t>(subtracts ? parts : 0));
+  parallel_items(parts, [&](std::int64_t part) {
+    std::vector<float> d_encoder(static_cast<std::size_t>(inputs));
+    std::vector<float> d_decoder(static_cast<std::size_t>(outputs));
+    if (subtracts) {
+      subtracted[static_cast<std::size_t>(part)].assign(static_cast<std::size_t>(inputs), 0.0F);
+    }
+    const std::int64_t last = std::min(features, (part + 1) * features_of_part);
+    for (std::int64_t f = part * features_of_part; f < last; ++f) {
+      std::ranges::fill(d_encoder, 0.0F);
+      std::ranges::fill(d_decoder, 0.0F);
+      float d_b = 0;
+      for (const SparseLoss* loss : {&main, &auxiliary}) {
+        if (loss->acts.entries() == 0) continue;
+        const auto feature = static_cast<std::size_t>(f);
+        for (auto at = static_cast<std::size_t>(loss->by_feature.begins[feature]);
+             at < static_cast<std::size_t>(loss->by_feature.begins[feature + 1]); ++at) {
+          const std::int64_t row = loss->by_feature.rows[at];
+          const auto entry = static_cast<std::size_t>(loss->by_feature.entries[at]);
+          add_row(d_decoder.data(), loss->d_recons.data() + row * outputs, loss->acts.values[entry],
+                  outputs);
+          add_row(d_encoder.data(), x.data() + row * inputs, loss->d_acts[entry], inputs);
+          d_b += loss->d_acts[entry];
+        }
+      }
+      float* const encoder = own.encoder.data() + f * inputs;
+      float* const decoder = own.decoder.data() + f * outputs;
+      if (subtracts && d_b != 0) {
+        add_row(subtracted[static_cast<std::size_t>(part)].data(), encoder, d_b, inputs);
+      }
+      d_bias[f] = d_b;
+      // Rows of the decoder keep length 1: what would change it is taken off the gradient.
+      add_row(d_decoder.data(), decoder, -dot_row(d_decoder.data(), decoder, outputs), outputs);
+      const auto row_of = [&](Tensor<float>& values, std::int64_t width) {
+        return std::span<float>(values.data() + f * width, static_cast<std::size_t>(width));
+      };
+      kernels::adamw_step({.parameters = row_of(own.encoder, inputs),
+                           .gradients = d_encoder,
+                           .first_moment = row_of(encoder_first, inputs),
+                           .second_moment = row_of(encoder_second, inputs)},
+                          adam);
+      kernels::adamw_step({.parameters = row_of(own.decoder, outputs),
+                           .gradients = d_decoder,
+                           .first_moment = row_of(decoder_first, outputs),
+                           .second_moment = row_of(decoder_second, outputs)},
+                          adam);
+      normalise_row(decoder, outputs);
+    }
+  });
+  for (const std::vector<float>& each : subtracted) {
+    for (std::size_t c = 0; c < each.size(); ++c) d_decoder_bias[c] -= double{each[c]};
+  }
+  kernels::adamw_step({.parameters = own.encoder_bias.span(),
+                       .gradients = d_bias.span(),
+                       .first_moment = bias_first.span(),
+                       .second_moment = bias_second.span()},
+                      adam);
+  const std::vector<float> d_b_dec(d_decoder_bias.begin(), d_decoder_bias.end());
+  kernels::adamw_step({.parameters = own.decoder_bias.span(),
+                       .gradients = d_b_dec,
+                       .first_moment = decoder_bias_first.span(),
+                       .second_moment = decoder_bias_second.span()},
+                      adam);
+  for (std::int64_t& rows : silent) rows += batch;
+  for (const std::int32_t feature : main.acts.features) {
+    silent[static_cast<std::size_t>(feature)] = 0;
+  }
+}
+
+std::int64_t dictionary_training_bytes(const DictionarySpecification& specification,
+                                       const DictionarySettings& settings, std::int64_t rows) {
+  const std::int64_t widths = specification.inputs + specification.outputs;
+  const std::int64_t weights = settings.features * (widths + 1);
+  const std::int64_t active = settings.activation == FeatureActivation::top_k
+                                  ? settings.k
+                                  : settings.features / 8;  // as it begins
+  const std::int64_t dead = settings.auxiliary > 0 ? specification.outputs / 2 : 0;
+  constexpr std::int64_t bytes_of_entry = 40;  // in the rows' order, and the features'
+  return 4 * (3 * weights + rows * (2 * widths + std::min(columns_at_once, settings.features))) +
+         rows * (active + dead) * bytes_of_entry;
+}
+
+DictionaryTrainer::DictionaryTrainer(DictionarySpecification specification,
+                                     const DictionarySettings& settings, View<const float> first,
+                                     View<const float> first_targets)
+    : parts_(std::make_unique<Parts>()) {
+  using enum ErrorCode;
+  Parts& own = *parts_;
+  own.settings = settings;
+  specification.activation = settings.activation;
+  specification.features = settings.features;
+  specification.k = settings.activation == FeatureActivation::top_k ? settings.k : 0;
+  specification.subtracts_decoder_bias = !specification.is_transcoder();
+  require(settings.activation == FeatureActivation::top_k ||
+              settings.activation == FeatureActivation::relu,
+          unsupported,
+          "dictionaries of the architecture {} cannot be trained, expected topk or "
+          "standard",
+          activation_name(settings.activation));
+  require(settings.features >= 1 && settings.features <= (std::int64_t{1} << 26), invalid_argument,
+          "a dictionary of {} features, expected 1 to {}", settings.features,
+          std::int64_t{1} << 26);
+  require(settings.activation != FeatureActivation::top_k ||
+              (settings.k >= 1 && settings.k <= settings.features),
+          invalid_argument, "k is {}, expected 1 to {}, the number of features", settings.k,
+          settings.features);
+  require(settings.steps >= 1 && settings.learning_rate > 0, invalid_argument,
+          "{} steps at a learning rate of {}, expected both above 0", settings.steps,
+          settings.learning_rate);
+  own.inputs = specification.inputs;
+  own.outputs = specification.outputs;
+  own.features = settings.features;
+  const auto scale_of = [](View<const float> rows) {
+    const double square = mean_square(rows);
+    require(std::isfinite(square) && square > 0, invalid_argument,
+            "the activations that a dictionary is trained on have a mean square of {}, expected a "
+            "number above 0",
+            square);
+    return 1 / std::sqrt(square);
+  };
+  own.input_scale = scale_of(first);
+  own.output_scale = specification.is_transcoder() ? scale_of(first_targets) : own.input_scale;
+
+  const std::int64_t features = own.features, inputs = own.inputs, outputs = own.outputs;
+  DictionaryWeights weights;
+  weights.encoder = Tensor<float>(Shape{features, inputs});
+  weights.encoder_bias = Tensor<float>(Shape{features});
+  weights.decoder = Tensor<float>(Shape{features, 1, outputs});
+  weights.decoder_bias = Tensor<float>(Shape{outputs});
+  const kernels::NormalDeviates deviates{
+      .seed = settings.seed, .first_stream = 1, .begin = 0, .end = features * outputs};
+  kernels::fill_normal({weights.decoder.data(), {features, outputs}}, deviates);
+  for (std::int64_t f = 0; f < features; ++f) {
+    normalise_row(weights.decoder.data() + f * outputs, outputs);
+  }
+  if (inputs == outputs) {  // the encoder begins as the decoder's transpose
+    std::ranges::copy(weights.decoder.span(), weights.encoder.data());
+  } else {
+    kernels::fill_normal(weights.encoder, {.seed = settings.seed,
+                                           .first_stream = 1 + static_cast<std::uint64_t>(features),
+                                           .begin = 0,
+                                           .end = features * inputs});
+    for (std::int64_t f = 0; f < features; ++f) {
+      normalise_row(weights.encoder.data() + f * inputs, inputs);
+    }
+  }
+  const std::vector<double> means = column_means(first_targets);
+  for (std::int64_t c = 0; c < outputs; ++c) {
+    weights.decoder_bias[c] =
+        static_cast<float>(means[static_cast<std::size_t>(c)] * own.output_scale);
+  }
+  own.encoder_first = Tensor<float>(weights.encoder.shape());
+  own.encoder_second = Tensor<float>(weights.encoder.shape());
+  own.decoder_first = Tensor<float>(weights.decoder.shape());
+  own.decoder_second = Tensor<float>(weights.decoder.shape());
+  own.bias_first = Tensor<float>(weights.encoder_bias.shape());
+  own.bias_second = Tensor<float>(weights.encoder_bias.shape());
+  own.decoder_bias_first = Tensor<float>(weights.decoder_bias.shape());
+  own.decoder_bias_second = Tensor<float>(weights.decoder_bias.shape());
+  own.silent.assign(static_cast<std::size_t>(features), 0);
+  own.dictionary = std::make_unique<Dictionary>(std::move(specification), std::move(weights),
+                                                "the dictionary in training");
+}
+
+DictionaryTrainer::~DictionaryTrainer() = default;
+
+std::int64_t DictionaryTrainer::steps() const { return parts_->steps; }
+
+DictionaryStep DictionaryTrainer::step(View<const float> x, View<const float> y, StopFlag stop) {
+  Parts& own = *parts_;
+  require_shape(x, Shape{x.extent(0), own.inputs}, "x");
+  require_shape(y, Shape{x.extent(0), own.outputs}, "y");
+  const auto rows = static_cast<double>(x.extent(0));
+  own.read_batch(x, y);
+  own.find_dead();
+  own.encode(stop);
+  DictionaryStep report{.dead = std::ssize(own.dead)};
+  report.loss = own.main_loss();
+  report.active = static_cast<double>(own.main.acts.entries()) / rows;
+  const std::vector<double> means = column_means(own.y);
+  double spread = kernels::squared_norm(own.y.span()) / rows;
+  for (const double mean : means) spread -= mean * mean;
+  report.explained = spread > 0 ? 1 - report.loss / spread : 0;
+  report.auxiliary = own.auxiliary_loss(report.loss);
+  own.scale_gradient(own.main, 2 / rows);
+  if (own.settings.activation == FeatureActivation::relu && own.settings.l1 > 0) {
+    const double weight = own.settings.l1 * own.warm();
+    double sum = 0;
+    for (const float value : own.main.acts.values) sum += double{value};
+    report.penalty = weight * sum / rows;
+    for (float& gradient : own.main.d_acts) gradient += static_cast<float>(weight / rows);
+  }
+  own.update();
+  ++own.steps;
+  return report;
+}
+
+Dictionary DictionaryTrainer::dictionary() const {
+  const Parts& own = *parts_;
+  const DictionaryWeights& from = own.dictionary->weights();
+  DictionaryWeights to;
+  const auto copied = [](const Tensor<float>& values, double factor) {
+    Tensor<float> copy(values.shape());
+    for (std::int64_t i = 0; i < values.size(); ++i) {
+      copy[i] = static_cast<float>(values[i] * factor);
+    }
+    return copy;
+  };
+  to.encoder = copied(from.encoder, own.input_scale);
+  to.encoder_bias = copied(from.encoder_bias, 1);
+  to.decoder = copied(from.decoder, 1 / own.output_scale);
+  to.decoder_bias = copied(from.decoder_bias, 1 / own.output_scale);
+  return {own.dictionary->specification(), std::move(to), "the trained dictionary"};
+}
+
+}  // namespace heed

@@ -1,0 +1,338 @@
+// Training of sparse dictionaries against a plain implementation in double, which multiplies
+// everything; and on rows whose features are known.
+#include "microscope/features/dictionary_training.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "base/expect_error.h"
+#include "base/random.h"
+
+namespace heed {
+namespace {
+
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix matrix_of(View<const float> rows) {
+  Matrix all(static_cast<std::size_t>(rows.extent(0)));
+  for (std::int64_t n = 0; n < rows.extent(0); ++n) {
+    for (std::int64_t c = 0; c < rows.extent(1); ++c) all[n].push_back(rows(n, c));
+  }
+  return all;
+}
+
+// A weight and the moments of its gradients.
+struct PlainWeight {
+  Matrix values, first, second;
+
+  explicit PlainWeight(Matrix start) : values(std::move(start)) {
+    first.assign(values.size(), std::vector<double>(values.front().size(), 0.0));
+    second = first;
+  }
+  void update(const Matrix& gradient, double rate, std::int64_t step) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      for (std::size_t j = 0; j < values[i].size(); ++j) {
+        const double g = gradient[i][j];
+        first[i][j] = 0.9 * first[i][j] + 0.1 * g;
+        second[i][j] = 0.999 * second[i][j] + 0.001 * g * g;
+        const double mean = first[i][j] / (1 - std::pow(0.9, step));
+        const double square = second[i][j] / (1 - std::pow(0.999, step));
+        values[i][j] -= rate * mean / (std::sqrt(square) + 1e-8);
+      }
+    }
+  }
+};
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+Matrix zeros(std::size_t rows, std::size_t columns) {
+  return Matrix(rows, std::vector<double>(columns, 0.0));
+}
+
+class PlainTrainer {
+ public:
+  PlainTrainer(const Dictionary& start, const DictionarySettings& settings, bool subtracts)
+      : settings_(settings),
+        subtracts_(subtracts),
+        encoder_(matrix_of(start.weights().encoder)),
+        bias_(matrix_of(start.weights().encoder_bias.view().reshape({1, settings.features}))),
+        decoder_(matrix_of(View<const float>(start.weights().decoder.data(),
+                                             {settings.features, start.specification().outputs}))),
+        decoder_bias_(matrix_of(
+            start.weights().decoder_bias.view().reshape({1, start.specification().outputs}))),
+        silent_(static_cast<std::size_t>(settings.features), 0) {}
+
+  // The loss, and that of dead features.
+  std::pair<double, double> step(const Matrix& x, const Matrix& y) {
+    const std::size_t rows = x.size(), features = silent_.size(), outputs = y.front().size();
+    const double n = static_cast<double>(rows);
+    Matrix d_encoder = zeros(features, x.front().size()), d_bias = zeros(1, features);
+    Matrix d_decoder = zeros(features, outputs), d_decoder_bias = zeros(1, outputs);
+    std::vector<bool> was_active(features, false);
+    double loss = 0, auxiliary = 0;
+    std::vector<std::size_t> dead;
+    for (std::size_t f = 0; f < features; ++f) {
+      if (settings_.auxiliary > 0 && silent_[f] >= settings_.dead_after) dead.push_back(f);
+    }
+    const std::size_t wanted = outputs / 2;
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::vector<double> input = x[row], pre(features), acts(features, 0.0);
+      if (subtracts_) {
+        for (std::size_t c = 0; c < input.size(); ++c) input[c] -= decoder_bias_.values[0][c];
+      }
+      for (std::size_t f = 0; f < features; ++f) {
+        pre[f] = dot(encoder_.values[f], input) + bias_.values[0][f];
+      }
+      const bool takes_k = settings_.activation == FeatureActivation::top_k;
+      for (const std::size_t f : largest(pre, takes_k ? settings_.k : settings_.features)) {
+        acts[f] = std::max(pre[f], 0.0);
+      }
+      std::vector<double> missing = decoder_bias_.values[0];  // ŷ − y
+      for (std::size_t c = 0; c < outputs; ++c) missing[c] -= y[row][c];
+      add_decoded(acts, missing);
+      loss += dot(missing, missing) / n;
+      const auto differentiate = [&](const std::vector<double>& own,
+                                     const std::vector<double>& d_out, double l1) {
+        for (std::size_t f = 0; f < features; ++f) {
+          if (own[f] == 0) continue;
+          const double d = dot(d_out, decoder_.values[f]) + l1;
+          for (std::size_t c = 0; c < outputs; ++c) d_decoder[f][c] += own[f] * d_out[c];
+          for (std::size_t c = 0; c < input.size(); ++c) d_encoder[f][c] += d * input[c];
+          d_bias[0][f] += d;
+          if (!subtracts_) continue;
+          for (std::size_t c = 0; c < input.size(); ++c) {
+            d_decoder_bias[0][c] -= d * encoder_.values[f][c];
+          }
+        }
+      };
+      std::vector<double> d_out = missing;
+      for (double& value : d_out) value *= 2 / n;
+      for (std::size_t c = 0; c < outputs; ++c) d_decoder_bias[0][c] += d_out[c];
+      differentiate(acts, d_out, takes_k ? 0 : settings_.l1 / n);
+      for (std::size_t f = 0; f < features; ++f) {
+        if (acts[f] > 0) was_active[f] = true;
+      }
+      if (dead.empty()) continue;
+      std::vector<double> dead_pre(features, -1e30), dead_acts(features, 0.0);
+      for (const std::size_t f : dead) dead_pre[f] = pre[f];
+      for (const std::size_t f : largest(dead_pre, std::min(wanted, dead.size()))) {
+        dead_acts[f] = pre[f];
+      }
+      std::vector<double> rest = missing;
+      add_decoded(dead_acts, rest);
+      auxiliary += dot(rest, rest) / n;
+      const double share = std::min(1.0, static_cast<double>(dead.size()) / wanted);
+      for (double& value : rest) value *= 2 / n * settings_.auxiliary * share;
+      differentiate(dead_acts, rest, 0);
+    }
+    const double rate = settings_.learning_rate;
+    ++steps_;
+    for (std::size_t f = 0; f < features; ++f) {
+      const double along = dot(d_decoder[f], decoder_.values[f]);
+      for (std::size_t c = 0; c < outputs; ++c) d_decoder[f][c] -= along * decoder_.values[f][c];
+    }
+    encoder_.update(d_encoder, rate, steps_);
+    bias_.update(d_bias, rate, steps_);
+    decoder_.update(d_decoder, rate, steps_);
+    decoder_bias_.update(d_decoder_bias, rate, steps_);
+    for (std::vector<double>& row : decoder_.values) {
+      const double norm = std::sqrt(dot(row, row));
+      for (double& value : row) value /= norm;
+    }
+    for (std::size_t f = 0; f < features; ++f) {
+      silent_[f] = was_active[f] ? 0 : silent_[f] + static_cast<std::int64_t>(rows);
+    }
+    return {loss, auxiliary};
+  }
+
+  const Matrix& encoder() const { return encoder_.values; }
+  const Matrix& decoder() const { return decoder_.values; }
+  const Matrix& decoder_bias() const { return decoder_bias_.values; }
+  const Matrix& bias() const { return bias_.values; }
+
+ private:
+  static std::vector<std::size_t> largest(const std::vector<double>& values, std::int64_t count) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+    order.resize(static_cast<std::size_t>(count));
+    return order;
+  }
+  void add_decoded(const std::vector<double>& acts, std::vector<double>& out) const {
+    for (std::size_t f = 0; f < acts.size(); ++f) {
+      for (std::size_t c = 0; c < out.size(); ++c) out[c] += acts[f] * decoder_.values[f][c];
+    }
+  }
+
+  DictionarySettings settings_;
+  bool subtracts_;
+  PlainWeight encoder_, bias_, decoder_, decoder_bias_;
+  std::vector<std::int64_t> silent_;
+  std::int64_t steps_ = 0;
+};
+
+// Rows whose mean square is 1, so that training needs no other scale.
+Tensor<float> random_rows(std::int64_t rows, std::int64_t width, std::uint64_t seed) {
+  RandomStream random(seed, 1);
+  Tensor<float> values(Shape{rows, width});
+  double squares = 0;
+  for (float& value : values.span()) {
+    value = static_cast<float>(random.normal());
+    squares += double{value} * double{value};
+  }
+  const double scale = std::sqrt(squares / static_cast<double>(values.size()));
+  for (float& value : values.span()) value = static_cast<float>(value / scale);
+  return values;
+}
+
+void expect_near(View<const float> found, const Matrix& wanted, const char* what) {
+  double largest = 0, apart = 0;
+  std::size_t i = 0;
+  for (const std::vector<double>& row : wanted) {
+    for (const double value : row) {
+      largest = std::max(largest, std::abs(value));
+      apart = std::max(apart, std::abs(value - double{found.span()[i++]}));
+    }
+  }
+  // Adam divides gradients by their own size: rounding of the smallest is a part of a step of 0.01.
+  EXPECT_LE(apart, 2e-5 * largest) << what;
+}
+
+void expect_plain_steps(const DictionarySettings& settings, std::int64_t outputs) {
+  constexpr std::int64_t rows = 16, inputs = 6;
+  const bool subtracts = inputs == outputs;
+  const Tensor<float> x = random_rows(rows, inputs, 1);
+  const Tensor<float> y = subtracts ? random_rows(rows, inputs, 1) : random_rows(rows, outputs, 2);
+  const DictionarySpecification specification{
+      .inputs = inputs,
+      .outputs = outputs,
+      .input_point = "blocks.0.hook_resid_pre",
+      .output_points = {subtracts ? "blocks.0.hook_resid_pre" : "blocks.0.hook_mlp_out"}};
+  DictionaryTrainer trainer(specification, settings, x, y);
+  PlainTrainer plain(trainer.dictionary(), settings, subtracts);
+  for (int step = 0; step < 4; ++step) {
+    const DictionaryStep done = trainer.step(x, y);
+    const auto [loss, auxiliary] = plain.step(matrix_of(x), matrix_of(y));
+    EXPECT_NEAR(done.loss, loss, 1e-5 * loss) << step;
+    EXPECT_NEAR(done.auxiliary, auxiliary, 1e-5 * auxiliary + 1e-12) << step;
+  }
+  const Dictionary found = trainer.dictionary();
+  expect_near(found.weights().encoder, plain.encoder(), "W_enc");
+  expect_near(found.weights().decoder, plain.decoder(), "W_dec");
+  expect_near(found.weights().decoder_bias, plain.decoder_bias(), "b_dec");
+  expect_near(found.weights().encoder_bias, plain.bias(), "b_enc");
+}
+
+DictionarySettings small_settings(FeatureActivation activation) {
+  return {.activation = activation,
+          .features = 40,
+          .k = 3,
+          .l1 = 0.05,
+          .learning_rate = 0.01,
+          .steps = 100,
+          .warmup = 0,
+          .decay = 0,
+          .dead_after = 17};
+}
+
+TEST(DictionaryTraining, StepsEqualPlainOnesInDouble) {
+  for (const FeatureActivation activation : {FeatureActivation::top_k, FeatureActivation::relu}) {
+    SCOPED_TRACE(activation_name(activation));
+    expect_plain_steps(small_settings(activation), 6);
+    expect_plain_steps(small_settings(activation), 5);  // of a transcoder
+  }
+}
+
+// Of rows of directions, those that a feature writes.
+std::int64_t matched_directions(const Dictionary& dictionary, const Tensor<float>& directions) {
+  const std::int64_t width = directions.shape()[1];
+  std::int64_t matched = 0;
+  for (std::int64_t p = 0; p < directions.shape()[0]; ++p) {
+    double best = 0;
+    for (std::int64_t f = 0; f < dictionary.specification().features; ++f) {
+      double along = 0, own = 0, wanted = 0;
+      for (std::int64_t c = 0; c < width; ++c) {
+        const double a = dictionary.weights().decoder[f * width + c];
+        const double b = directions[p * width + c];
+        along += a * b;
+        own += a * a;
+        wanted += b * b;
+      }
+      best = std::max(best, along / std::sqrt(own * wanted));
+    }
+    matched += best > 0.966;
+  }
+  return matched;
+}
+
+TEST(DictionaryTraining, FindsTheFeaturesThatRowsAreMadeOf) {
+  constexpr std::int64_t planted = 24, width = 16, rows = 512;
+  const Tensor<float> directions = random_rows(planted, width, 5);
+  RandomStream random(9, 1);
+  Tensor<float> x(Shape{rows, width});
+  const auto draw = [&] {
+    x.fill(0.0F);
+    for (std::int64_t n = 0; n < rows; ++n) {
+      for (int part = 0; part < 2; ++part) {
+        const auto feature = static_cast<std::int64_t>(random.below(planted));
+        const auto size = static_cast<float>(1 + random.uniform());
+        for (std::int64_t c = 0; c < width; ++c) {
+          x[n * width + c] += size * directions[feature * width + c];
+        }
+      }
+    }
+  };
+  const DictionarySpecification specification{.inputs = width,
+                                              .outputs = width,
+                                              .input_point = "blocks.0.hook_resid_pre",
+                                              .output_points = {"blocks.0.hook_resid_pre"}};
+  const DictionarySettings settings{
+      .features = 48, .k = 2, .learning_rate = 3e-3, .steps = 600, .dead_after = 4 * rows};
+  draw();
+  DictionaryTrainer trainer(specification, settings, x, x);
+  const std::int64_t matched_before = matched_directions(trainer.dictionary(), directions);
+  DictionaryStep last;
+  for (int step = 0; step < settings.steps; ++step) {
+    draw();
+    last = trainer.step(x, x);
+  }
+  EXPECT_GT(last.explained, 0.95);
+  EXPECT_LE(last.active, 2.0);
+  // Directions that a row of the decoder has within 15 degrees; of the random rows that it begins
+  // with, hardly any.
+  EXPECT_LE(matched_before, 2);
+  EXPECT_GE(matched_directions(trainer.dictionary(), directions), planted / 2);
+}
+
+TEST(DictionaryTraining, RefusesSettingsThatMakeNoSense) {
+  using enum ErrorCode;
+  const Tensor<float> x = random_rows(4, 6, 1);
+  const DictionarySpecification specification{.inputs = 6,
+                                              .outputs = 6,
+                                              .input_point = "blocks.0.hook_resid_pre",
+                                              .output_points = {"blocks.0.hook_resid_pre"}};
+  const auto begin = [&](DictionarySettings settings) {
+    DictionaryTrainer(specification, settings, x, x);
+  };
+  testing::expect_error(
+      invalid_argument, [&] { begin({.features = 0}); }, "0 features");
+  testing::expect_error(
+      invalid_argument, [&] { begin({.features = 8, .k = 9}); }, "k is 9");
+  testing::expect_error(
+      unsupported, [&] { begin({.activation = FeatureActivation::gated, .features = 8}); },
+      "gated");
+  const Tensor<float> nothing(Shape{4, 6});
+  testing::expect_error(
+      invalid_argument,
+      [&] { DictionaryTrainer(specification, {.features = 8, .k = 2}, nothing, nothing); },
+      "mean square of 0");
+}
+
+}  // namespace
+}  // namespace heed

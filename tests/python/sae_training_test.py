@@ -1,0 +1,114 @@
+"""Training of sparse dictionaries, and what their features are."""
+
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import heed
+from support import TestCase, starter
+
+POINT = "blocks.2.hook_resid_pre"
+
+
+def stories(count=400):
+    return "\n\n".join(heed.microworld.story(1, index)["text"] for index in range(count))
+
+
+class Training(TestCase):
+    def setUp(self):
+        self.model = starter()
+        self.text = stories()
+
+    def test_a_dictionary_is_trained_saved_and_surveyed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            out, seen = os.path.join(directory, "sae"), []
+            found = heed.sae.train(self.model, POINT, 256, text=self.text, out=out, k=8, steps=120,
+                                   batch=256, buffer=2048, context_size=64, lr=2e-3,
+                                   evaluated_tokens=1024, progress=seen.append)
+            self.assertEqual([found.steps, len(seen), seen[-1]["step"]], [120, 120, 120])
+            self.assertLess(seen[-1]["loss"], 0.7 * seen[0]["loss"])
+            self.assertGreater(found.quality.loss_recovered, 0.5)
+            self.assertGreater(found.quality.loss_with_zeros, found.quality.loss + 0.5)
+            self.assertLessEqual(found.quality.l0, 8)
+
+            sae = heed.sae.load(out)
+            self.assertEqual([sae.cfg.architecture, sae.cfg.k, sae.cfg.hook_name],
+                             ["topk", 8, POINT])
+            lengths = np.linalg.norm(sae.W_dec, axis=1)
+            self.assert_close(lengths, np.full(256, lengths.mean()), 1e-5)
+            again = heed.sae.evaluate(self.model, sae, self.text, 1024, 64)
+            self.assertGreater(again.loss_recovered, 0.5)
+
+            survey = heed.sae.features(self.model, sae, self.text, count=3, tokens=2048,
+                                       context_size=64)
+            _, cache = self.model.run_with_cache_with_saes(
+                self.model.to_tokens(self.text)[:, :64], saes=[sae], names_filter="hook_sae_acts_post")
+            self.assertEqual(len(survey), 3)
+            self.assertEqual(survey.densities.shape, (256,))
+            feature = survey[0]
+            self.assertAlmostEqual(feature.density, float(survey.densities.max()), places=6)
+            activations = [context.activation for context in feature.contexts]
+            self.assertEqual(activations, sorted(activations, reverse=True))
+            for context in feature.contexts:
+                self.assertEqual(context.activations[context.peak], np.float32(context.activation))
+                if context.position < 64:  # of the first window
+                    own = cache[POINT + ".hook_sae_acts_post"][0, context.position, feature.index]
+                    self.assertAlmostEqual(context.activation, float(own), delta=1e-4 * abs(own))
+            self.assertIn("<table>", survey._repr_html_())
+            # The logits that it raises are those of its row through the final norm and unembedding.
+            row = sae.W_dec[feature.index]
+            direction = row - row.mean() if self.model.cfg.normalization_type == "LN" else row
+            scores = (direction * self.model.weight("ln_final.w")) @ self.model.W_U
+            self.assertEqual(feature.raises[0][0], int(scores.argmax()))
+            self.assertEqual(feature.lowers[0][0], int(scores.argmin()))
+
+            with self.assertRaisesRegex(heed.errors.Error, "holds a dictionary already"):
+                heed.sae.train(self.model, POINT, 256, text=self.text, out=out)
+
+    def test_a_transcoder_is_trained_from_one_point_to_another(self):
+        read, write = "blocks.1.hook_resid_mid", "blocks.1.hook_mlp_out"
+        with tempfile.TemporaryDirectory() as directory:
+            found = heed.sae.train(self.model, read, 256, text=self.text, hook_name_out=write, k=16,
+                                   steps=150, batch=256, buffer=1024, context_size=64, lr=2e-3,
+                                   evaluated_tokens=512, out=directory)
+            self.assertGreater(found.quality.explained_variance, 0.3)
+            sae = heed.sae.load(directory)
+            self.assertTrue(sae.cfg.is_transcoder)
+            self.assertEqual([sae.cfg.hook_name, sae.cfg.hook_names_out], [read, [write]])
+
+    def test_an_exception_stops_it_and_the_steps_are_saved(self):
+        def stop(now):
+            if now["step"] == 3:
+                raise KeyboardInterrupt
+
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaises(KeyboardInterrupt):
+                heed.sae.train(self.model, POINT, 64, text=self.text, out=directory, k=4, batch=64,
+                               buffer=256, context_size=64, progress=stop)
+            self.assertEqual(heed.sae.load(directory).cfg.d_sae, 64)
+
+    def test_rows_of_ones_own(self):
+        rows = np.random.default_rng(1).standard_normal((512, 16)).astype(np.float32)
+        trainer = heed.sae.Trainer(64, rows, k=6, lr=5e-3, steps=60)
+        losses = [trainer.step(rows)["loss"] for _ in range(60)]
+        self.assertLess(losses[-1], 0.6 * losses[0])
+        self.assertEqual(trainer.sae.W_enc.shape, (16, 64))
+
+    def test_what_cannot_be_is_refused_before_the_work(self):
+        for changes, message in (
+                ({"k": 99}, "k is 99"), ({"architecture": "gated"}, "gated"),
+                ({"batch": 512, "buffer": 256}, "buffer that holds at least a step"),
+                ({"hook_name_out": "blocks.0.hook_mlp_out"}, "cannot be made of it"),
+                ({"context_size": 100000}, "100000"), ({"speed": 3}, "no setting 'speed'")):
+            with self.assertRaisesRegex(heed.errors.Error, message):
+                heed.sae.train(self.model, POINT, 64, text=self.text, **changes)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "hook_residue"):
+            heed.sae.train(self.model, "hook_residue", 64, text=self.text)
+        with self.assertRaisesRegex(heed.errors.Error, "MiB"):
+            heed.sae.train(self.model, POINT, 1 << 25, text=self.text)
+
+
+if __name__ == "__main__":
+    unittest.main()
