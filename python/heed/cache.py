@@ -277,6 +277,7 @@ class RecordedActivations(Mapping):
         recorded = self._recorded
         kept = {name: np.asarray(LazyAttention(recorded, name) if recorded.is_lazy(name)
                                  else recorded.at(name)) for name in recorded.names}
+        kept.update({name: np.asarray(values) for name, values in self._features.items()})
         for key in _META:
             kept[_PREFIX + key] = np.array(getattr(recorded, key))
         kept[_PREFIX + "kind"] = np.array(type(self).__name__)
