@@ -29,7 +29,7 @@ _require_main_interpreter()
 
 import atexit
 
-from . import circuits, errors, explain, interventions, microworld, patching, sae, utils
+from . import circuits, errors, explain, graphs, interventions, microworld, patching, sae, utils
 from . import _heed
 from ._heed import __version__, allow_integer_prompts, set_threads, threads
 from .cache import ActivationCache, LazyAttention, PairActivationCache, load_cache
@@ -64,5 +64,5 @@ __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "FactoredMatrix",
            "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
            "attribute_tokens", "circuits", "detect_head", "errors", "evaluate", "evaluate_task", "explain", "get_act_name",
-           "heads", "interventions", "lens", "load", "load_cache", "microworld", "nearest_words", "next_words", "patching", "sae",
+           "graphs", "heads", "interventions", "lens", "load", "load_cache", "microworld", "nearest_words", "next_words", "patching", "sae",
            "set_threads", "show_attention", "show_tokens", "threads", "train", "utils"]

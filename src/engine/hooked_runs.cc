@@ -185,9 +185,9 @@ class HookedRun {
     HookProbe probe(editor(), options_.poll, keeper_ ? &*keeper_ : nullptr);
     const bool observed = keeper_ || options_.poll || editor() != nullptr;
     const bool is_edited = editor_.has_hooks() || model_.editor() != nullptr;
-    const Keep keep = !backward   ? Keep::one_block
-                      : is_edited ? Keep::every_block  // each hook is called once
-                                  : Keep::residuals;
+    const Keep keep = !backward                    ? Keep::one_block
+                      : is_edited || fits_memory() ? Keep::every_block  // each hook is called once
+                                                   : Keep::residuals;
     RecordOptions record = input_.options(keep, observed ? &probe : nullptr);
     for (const FrozenPart part : options_.freeze) {
       (part == FrozenPart::pattern ? record.frozen.pattern : record.frozen.scale) = true;
@@ -240,6 +240,17 @@ class HookedRun {
       to = std::copy_n(
           options_.stream.data() + static_cast<std::int64_t>(text) * longest * channels, size, to);
     }
+  }
+
+  // Whether all blocks are kept for backward, which otherwise computes each again.
+  bool fits_memory() const {
+    constexpr std::int64_t max_bytes = std::int64_t{256} << 20;
+    std::int64_t rows = 0, sources = 0;
+    for (const Texts& texts : input_.texts) {
+      rows += std::ssize(texts.target);
+      sources += std::ssize(texts.source);
+    }
+    return RecordedPass::bytes_needed(model_.architecture(), rows, sources) <= max_bytes;
   }
 
   // What backward starts from.

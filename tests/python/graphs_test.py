@@ -1,0 +1,138 @@
+"""Attribution graphs: exact sums, interventions, the viewers' format."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import heed
+from heed import graphs
+from support import GOLDEN, TestCase, starter
+
+TEXT = "The fox waited in the forest, and the hare saw the"
+
+
+class Graphs(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = starter()
+        cls.graph = graphs.attribution_graph(cls.model, TEXT, max_neurons=128)
+
+    def test_edges_and_biases_add_up_to_what_a_node_reads(self):
+        for name in (None, "gpt2", "gpt_neo", "starcoder2"):
+            model = self.model if name is None else heed.load(str(GOLDEN / "families" / name))
+            run = graphs._Pass(model, TEXT if name is None else np.arange(3, 10))
+            last = run.positions - 1
+            targets = [("logit", int(run.logits.argmax())), ("logit", 3)]
+            for layer in range(model.cfg.n_layers):
+                strongest = int(np.abs(run.pre[layer, last]).argmax())
+                targets += [("neuron", layer, last, strongest), ("neuron", layer, 1, 2)]
+            edges, bias = run.edges(targets)
+            for row, target in enumerate(targets):
+                wanted = (run.logits[target[1]] - run.logits.mean() if target[0] == "logit"
+                          else run.pre[target[1:]])
+                scale = np.abs(edges[row]).sum(dtype=np.float64) + abs(bias[row])
+                self.assertAlmostEqual((edges[row].sum(dtype=np.float64) + bias[row] - wanted) / scale,
+                                       0, delta=1e-5, msg=f"{name} {target}")
+            # A part of the layers gives what the whole model gives.
+            early = [target for target in targets if target[0] == "neuron" and target[1] == 0]
+            alone, _ = run.edges(early)
+            rows = [targets.index(target) for target in early]
+            self.assert_close(alone, edges[rows], 1e-5)
+
+    def test_nodes_and_influence(self):
+        graph = self.graph
+        self.assertEqual(len(graph.of_kind("token")), graph.tokens.shape[1])
+        self.assertEqual(len(graph.of_kind("neuron")), 128)
+        end = graph.nodes[graph.of_kind("logit")[0]]
+        self.assertEqual(end.index, int(self.model(TEXT)[0, -1].argmax()))
+        # All of the logits' edges end in tokens, in neurons that are left out, or in biases.
+        self.assertAlmostEqual(graph.token_influence().sum() + graph.left_out + graph.of_biases, 1,
+                               places=5)
+        more = graphs.attribution_graph(self.model, TEXT, max_neurons=256)
+        self.assertLess(more.left_out, graph.left_out)
+        one = graphs.attribution_graph(self.model, TEXT, logits=[end.text], max_neurons=8)
+        self.assertEqual([one.nodes[i].text for i in one.of_kind("logit")], [end.text])
+
+    def test_influence_is_confirmed_by_switching_neurons_off(self):
+        """Beside neurons of the same layers and positions that are drawn."""
+        effects = self.graph.effects(20)
+        found = np.mean([abs(change) for _, change in effects])
+        generator = np.random.default_rng(0)
+        word = self.graph.nodes[self.graph.of_kind("logit")[0]].index
+
+        def value(hooks=()):
+            logits = np.float64(self.model.run_with_hooks(TEXT, hooks)[0, -1])
+            return logits[word] - logits.mean()
+
+        whole, drawn = value(), []
+        for node, _ in effects:
+            other = int(generator.integers(self.model.cfg.d_mlp))
+
+            def off(values, hook):
+                values[:, node.position, other] = 0
+
+            drawn.append(abs(value([(f"blocks.{node.layer}.mlp.hook_post", off)]) - whole))
+        self.assertGreater(found, 5 * np.mean(drawn))
+
+    def test_paths(self):
+        paths = self.graph.paths(3)
+        self.assertEqual(len({path.nodes[0].position for path in paths}), 3)
+        for path in paths:
+            self.assertEqual((path.nodes[0].kind, path.nodes[-1].kind), ("token", "logit"))
+            layers = [node.layer for node in path.nodes]
+            self.assertEqual(layers, sorted(set(layers)))
+            self.assertEqual(len(path.weights), len(path.nodes) - 1)
+            self.assertTrue(all(path.weights))
+        self.assertEqual([path.share for path in paths],
+                         sorted((path.share for path in paths), reverse=True))
+        self.assertIn("->", str(paths[0]))
+
+    def test_pruning_and_the_viewers_format(self):
+        small = self.graph.pruned(0.5, 0.9)
+        self.assertLess(len(small.nodes), len(self.graph.nodes))
+        self.assertLess(np.count_nonzero(small.edges), np.count_nonzero(self.graph.edges))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "graph.json"
+            small.save(path)
+            found = json.loads(path.read_text(encoding="utf-8"))
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [path])
+        self.assertEqual(set(found), {"metadata", "qParams", "nodes", "links"})
+        self.assertEqual(set(found["metadata"]), {"slug", "scan", "transcoder_list", "prompt_tokens",
+                                                  "prompt", "node_threshold", "schema_version"})
+        self.assertEqual(set(found["qParams"]), {"pinnedIds", "supernodes", "linkType", "clickedId",
+                                                 "sg_pos"})
+        types = {"node_id": str, "feature": int, "layer": str, "ctx_idx": int, "feature_type": str,
+                 "token_prob": float, "is_target_logit": bool, "run_idx": int, "reverse_ctx_idx": int,
+                 "jsNodeId": str, "clerp": str}
+        for node in found["nodes"]:
+            self.assertEqual(set(node), set(types) | {"influence", "activation"})
+            for key, kind in types.items():
+                self.assertIs(type(node[key]), kind, key)
+            self.assertIn(node["feature_type"], ("embedding", "cross layer transcoder", "logit"))
+        names = [node["node_id"] for node in found["nodes"]]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertEqual(sum(node["is_target_logit"] for node in found["nodes"]), 1)
+        self.assertEqual(len(found["links"]), np.count_nonzero(small.edges))
+        for link in found["links"]:
+            self.assertTrue({link["source"], link["target"]} <= set(names))
+        self.assertEqual("".join(found["metadata"]["prompt_tokens"]), found["metadata"]["prompt"])
+
+    def test_what_is_refused(self):
+        for call, message in (
+                (lambda: graphs.attribution_graph(self.model, TEXT, max_neurons=0), "max_neurons is 0"),
+                (lambda: graphs.attribution_graph(self.model, TEXT, logits=[-1]), "different tokens"),
+                (lambda: graphs.attribution_graph(self.model, [TEXT, TEXT]), "one text"),
+                (lambda: graphs.attribution_graph(self.model, TEXT * 5, max_neurons=10000), "MiB"),
+                (lambda: self.graph.pruned(0), "share is 0"),
+                (lambda: self.graph.paths(logit=0), "no logit")):
+            with self.subTest(message), self.assertRaisesRegex(heed.errors.InvalidArgument, message):
+                call()
+        with self.assertRaisesRegex(heed.errors.Unsupported, "gate"):
+            graphs.attribution_graph(heed.load(str(GOLDEN / "families" / "llama")), np.arange(3, 9))
+
+
+if __name__ == "__main__":
+    unittest.main()
