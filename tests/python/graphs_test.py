@@ -9,7 +9,7 @@ import numpy as np
 
 import heed
 from heed import graphs
-from support import GOLDEN, TestCase, starter
+from support import GOLDEN, SOURCE, TestCase, starter
 
 TEXT = "The fox waited in the forest, and the hare saw the"
 
@@ -76,6 +76,28 @@ class Graphs(TestCase):
 
             drawn.append(abs(value([(f"blocks.{node.layer}.mlp.hook_post", off)]) - whole))
         self.assertGreater(found, 5 * np.mean(drawn))
+
+    def test_the_known_evidence_has_influence(self):
+        """Of the examples whose evidence is known, by what another word in its place changes: it is
+        among the three tokens of the largest influence apart from the last one."""
+        examples = json.loads((SOURCE / "models/starter/examples.json").read_text(encoding="utf-8"))
+        found, chance = [], []
+        for example in examples:
+            trials = [trial for trial in example.get("trials", []) if "tokens" in trial]
+            count = self.model.to_tokens(example["text"]).shape[1]
+            if not trials or not 6 <= count <= 40:
+                continue
+            evidence = {token["position"] for token in trials[0]["tokens"]}
+            graph = graphs.attribution_graph(self.model, example["text"], trials[0]["token"],
+                                             max_neurons=64)
+            first = np.argsort(-graph.token_influence()[:-1])[:3]
+            found.append(bool(evidence & set(first.tolist())))
+            others = count - 1
+            misses = np.prod([(others - len(evidence) - i) / (others - i) for i in range(3)])
+            chance.append(1 - misses)  # of three that are drawn
+        self.assertGreaterEqual(len(found), 10)
+        self.assertGreaterEqual(np.mean(found), 0.9)
+        self.assertLess(np.mean(chance), 0.6)
 
     def test_paths(self):
         paths = self.graph.paths(3)
