@@ -24,9 +24,37 @@ def _tokens(model, text):
     return model._one(model._tokens(text))
 
 
-def lens(model, text=None, top: int = 5, *, source=None, target=None) -> LensTable:
+def _texts(model, text):
+    """The ids of each of several texts, or None of one."""
+    if text is None or model.is_translator:
+        return None
+    rows = model._tokens(text)
+    return list(rows) if len(rows) > 1 else None
+
+
+def _answers(model, answer, count):
+    """Of each text: one for all, or as many."""
+    if answer is None or isinstance(answer, (str, int, np.integer)):
+        return [answer] * count
+    if len(answer) != count:
+        raise InvalidArgument(f"there are {len(answer)} tokens for {count} texts, expected one each, "
+                              "or one for all")
+    return [one if isinstance(one, str) else int(one) for one in answer]
+
+
+def _mean(values) -> Tuple[np.ndarray, np.ndarray]:
+    """Over texts, with standard errors."""
+    stacked = np.stack(values)
+    return stacked.mean(0), stacked.std(0, ddof=1) / np.sqrt(len(stacked))
+
+
+def lens(model, text=None, top: int = 5, *, source=None, target=None
+         ) -> Union[LensTable, List[LensTable]]:
     """The logit lens: what the stream before every layer would predict, (L + 1, T, top); of a
-    translator, the decoder's over the target."""
+    translator, the decoder's over the target. Of several texts, a list."""
+    texts = _texts(model, text)
+    if texts is not None:
+        return [lens(model, one, top) for one in texts]
     read = model._read_one(text, source, target)
     tokens, probabilities, entropies, divergences = _heed.logit_lens(model._hooked, *read, top)
     ids = sorted({int(token) for token in tokens.reshape(-1)})
@@ -35,8 +63,11 @@ def lens(model, text=None, top: int = 5, *, source=None, target=None) -> LensTab
                      model._pieces(read[-1]))
 
 
-def next_words(model, text, top: int = 10) -> NextWords:
-    """The likeliest next tokens, as (id, text, logit, probability)."""
+def next_words(model, text, top: int = 10) -> Union[NextWords, List[NextWords]]:
+    """The likeliest next tokens, as (id, text, logit, probability). Of several texts, a list."""
+    texts = _texts(model, text)
+    if texts is not None:
+        return [next_words(model, one, top) for one in texts]
     rows = _heed.Model.predict(model._hooked, _tokens(model, text), top)
     return NextWords([(token, piece.decode("utf-8", "replace"), logit, probability)
                       for token, piece, logit, probability in rows])
@@ -64,10 +95,12 @@ def nearest_words(model, text, position: int = -1, top: int = 6) -> List[Nearest
 
 
 class Attribution(NamedTuple):
-    """Parts of a logit, or of a difference: ``values`` (parts) sum to it."""
+    """Parts of a logit, or of a difference: ``values`` (parts) sum to it. Of several texts they are
+    means, with ``standard_errors``."""
 
     names: List[str]
     values: np.ndarray
+    standard_errors: Optional[np.ndarray] = None
 
     def largest(self, count: int = 10):
         order = np.argsort(-np.abs(self.values))[:count]
@@ -93,18 +126,28 @@ class TokenAttribution(Tokens):
         self.completeness_error = completeness_error
 
 
-def attribute_logit(model, text, answer: Token, wrong: Optional[Token] = None,
-                    position: int = -1, unit: str = "component") -> Attribution:
+def attribute_logit(model, text, answer, wrong=None, position: int = -1,
+                    unit: str = "component") -> Attribution:
     """Direct logit attribution, with the final norm's scale held: by "component", "head",
-    "neuron", or "source" (heads split by key)."""
+    "neuron", or "source" (heads split by key). ``answer``, ``wrong``: a token, its text or id; of
+    several texts one each, or one for all, and the values are means over the texts (of "source",
+    those of one length)."""
+    texts = _texts(model, text)
+    if texts is not None:
+        each = [attribute_logit(model, one, right, false, position, unit) for one, right, false
+                in zip(texts, _answers(model, answer, len(texts)), _answers(model, wrong, len(texts)))]
+        if any(one.names != each[0].names for one in each):
+            raise InvalidArgument("the texts have different parts: expected texts of one length")
+        return Attribution(each[0].names, *_mean([one.values for one in each]))
     return Attribution(*_heed.attribute_logit(
         model._hooked, _tokens(model, text), _id(model, answer),
         None if wrong is None else _id(model, wrong), position, unit))
 
 
-def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
-                     position: int = -1, steps: int = 16, baseline="zero") -> TokenAttribution:
-    """Integrated gradients from a baseline: ``values`` (T), which sum to the change of the logit.
+def attribute_tokens(model, text, answer, wrong=None, position: int = -1, steps: int = 16,
+                     baseline="zero") -> Union[TokenAttribution, List[TokenAttribution]]:
+    """Integrated gradients from a baseline: ``values`` (T), which sum to the change of the logit. Of
+    several texts, a list, with an ``answer`` and a ``wrong`` token each, or one for all.
 
     ``steps``: points between neighbouring powers of ten of the way from the baseline to the text,
     and how many of these intervals may be halved, the worst first.
@@ -112,6 +155,11 @@ def attribute_tokens(model, text, answer: Token, wrong: Optional[Token] = None,
     (its text or id) at every position, or a text or ids of as many tokens. Unsupported is raised
     where the values miss their sum by more than 5 %: take more steps, or another baseline.
     """
+    texts = _texts(model, text)
+    if texts is not None:
+        return [attribute_tokens(model, one, right, false, position, steps, baseline)
+                for one, right, false in zip(texts, _answers(model, answer, len(texts)),
+                                             _answers(model, wrong, len(texts)))]
     tokens = _tokens(model, text)
     values, logit, start, error = _heed.attribute_tokens(
         model._hooked, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
@@ -131,22 +179,37 @@ def _baseline(model, baseline):
     return "tokens", _tokens(model, baseline)
 
 
+class HeadStatistics(dict):
+    """Statistics of heads (L, H) by name; of several texts means, with ``standard_errors`` by the
+    same names."""
+
+    standard_errors: Optional[Dict[str, np.ndarray]] = None
+
+
 def heads(model, text=None, *, source=None, target=None, kind: Optional[str] = None
-          ) -> Dict[str, np.ndarray]:
+          ) -> HeadStatistics:
     """Statistics of every head on a text, each (L, H), as means over all queries that see more than
     one token: entropy in nats, evenness, distance, and mean weights on the first token, the last
     one seen, the own one, the previous, the next (in encoders), other copies of the token
     ("duplicate") and what followed them ("induction"); the "largest" weight. As `heed heads`.
 
     Of a translator, those of a ``kind`` of attention, "encoder", "decoder" or "cross" ["cross"];
-    statistics that the kind has not are zero.
+    statistics that the kind has not are zero. Of several texts, the means over them, whatever their
+    lengths.
     """
+    if kind is not None and not model.is_translator:
+        raise InvalidArgument(f"kind is {kind!r}: '{model.name}' has one stack, expected none")
+    texts = _texts(model, text)
+    if texts is not None:
+        each = [heads(model, one) for one in texts]
+        means = {name: _mean([one[name] for one in each]) for name in each[0]}
+        found = HeadStatistics({name: mean for name, (mean, _) in means.items()})
+        found.standard_errors = {name: error for name, (_, error) in means.items()}
+        return found
     read = model._read_one(text, source, target)
     if model.is_translator:
-        return _heed.head_statistics(model._hooked, *read, "cross" if kind is None else kind)
-    if kind is not None:
-        raise InvalidArgument(f"kind is {kind!r}: '{model.name}' has one stack, expected none")
-    return _heed.head_statistics(model._hooked, *read)
+        read += ("cross" if kind is None else kind,)
+    return HeadStatistics(_heed.head_statistics(model._hooked, *read))
 
 
 def detect_head(model, text, detection_pattern, exclude_bos: bool = False,

@@ -332,18 +332,22 @@ class Model(WithSaes, Hooked, Reader):
     def __call__(self, input: Optional[Input] = None, return_type: Optional[str] = "logits",
                  loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
                  token_types: Optional[Input] = None, start_at_layer: Optional[int] = None,
-                 stop_at_layer: Optional[int] = None, *, source=None, target=None):
+                 stop_at_layer: Optional[int] = None, attention_mask=None, *, source=None,
+                 target=None):
         """Logits (B, T, V) of the token after each; with ``return_type`` "loss" the mean next-token
         loss in nats (of a target, its end too), with "both" the two, with None nothing.
 
         Texts of different lengths give a list of (1, T, V). ``token_types``: of an encoder that
         joins two texts, which of them each token is of, in the shape of the tokens [all 0].
-        ``start_at_layer``, ``stop_at_layer``: see :meth:`run_with_cache`.
+        ``start_at_layer``, ``stop_at_layer``: see :meth:`run_with_cache`. ``attention_mask`` (B, T):
+        1 at the tokens of a text, 0 at what pads it on the left or on the right; the texts are read
+        as those of their own lengths, from position 0 on.
         """
         return self.run_with_hooks(input, (), return_type=return_type,
                                    loss_per_token=loss_per_token, prepend_bos=prepend_bos,
                                    token_types=token_types, start_at_layer=start_at_layer,
-                                   stop_at_layer=stop_at_layer, source=source, target=target)
+                                   stop_at_layer=stop_at_layer, attention_mask=attention_mask,
+                                   source=source, target=target)
 
     forward = __call__
 
@@ -353,7 +357,8 @@ class Model(WithSaes, Hooked, Reader):
                        loss_per_token: bool = False, prepend_bos: Optional[bool] = None,
                        logit_target=None, token_types: Optional[Input] = None,
                        freeze: Sequence[str] = (), start_at_layer: Optional[int] = None,
-                       stop_at_layer: Optional[int] = None, *, source=None, target=None):
+                       stop_at_layer: Optional[int] = None, attention_mask=None, *, source=None,
+                       target=None):
         """Runs the model with functions at its points.
 
         ``fwd_hooks``: pairs of a name (or a function of names that says whether) and a function
@@ -365,6 +370,7 @@ class Model(WithSaes, Hooked, Reader):
         of ``logit_target``; of several texts, each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
         inputs and results of heads can only be read.
         """
+        input, token_types = self._unpadded(input, token_types, attention_mask)
         read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,
                                                  start_at_layer, stop_at_layer, return_type)
         whole = stream is None and layers == (0, -1)
@@ -375,6 +381,29 @@ class Model(WithSaes, Hooked, Reader):
                                 layers, stream)
         logits = read.each(self._handle.run(*read.of_pass, options))
         return self._returned(read, logits, return_type, loss_per_token)
+
+    @staticmethod
+    def _unpadded(input, token_types, attention_mask):
+        """Texts of their own lengths, of padded tokens (B, T), or streams (B, T, C)."""
+        if attention_mask is None:
+            return input, token_types
+        mask, padded = np.asarray(attention_mask), np.asarray(input)
+        if mask.ndim != 2 or mask.dtype.kind not in "iub" or padded.shape[:2] != mask.shape:
+            raise InvalidArgument(f"attention_mask has the shape {mask.shape}, expected that of the "
+                                  f"tokens (B, T), here {padded.shape[:2]}, of 0 and 1")
+        rows = []
+        for b, row in enumerate(mask):
+            kept = np.flatnonzero(row)
+            if not np.isin(row, (0, 1)).all() or len(kept) == 0 or kept[-1] - kept[0] + 1 != len(kept):
+                raise InvalidArgument(f"attention_mask of text {b} is not one run of ones, with zeros "
+                                      "before or after it")
+            rows.append(slice(kept[0], kept[-1] + 1))
+        types = None if token_types is None else np.asarray(token_types)
+        if types is not None and types.shape != mask.shape:
+            raise InvalidArgument(f"token_types have the shape {types.shape}, expected that of the "
+                                  f"mask, {mask.shape}")
+        return ([padded[b, row] for b, row in enumerate(rows)],
+                None if types is None else [types[b, row] for b, row in enumerate(rows)])
 
     def _read_layers(self, input, source, target, prepend_bos, token_types, start, stop,
                      return_type):
@@ -469,7 +498,8 @@ class Model(WithSaes, Hooked, Reader):
                        prepend_bos: Optional[bool] = None, logit_target=None,
                        bwd_hooks: Hooks = (), token_types: Optional[Input] = None,
                        freeze: Sequence[str] = (), start_at_layer: Optional[int] = None,
-                       stop_at_layer: Optional[int] = None, *, source=None, target=None):
+                       stop_at_layer: Optional[int] = None, attention_mask=None, *, source=None,
+                       target=None):
         """(logits, :class:`ActivationCache`) of a pass; of a translator, with a
         :class:`PairActivationCache`.
 
@@ -502,6 +532,7 @@ class Model(WithSaes, Hooked, Reader):
         ``cache.lengths`` (B,) and ``cache.attention_mask`` (B, T) say which positions are a text's.
         """
         wanted_return(return_type)
+        input, token_types = self._unpadded(input, token_types, attention_mask)
         read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,
                                                  start_at_layer, stop_at_layer, return_type)
         found = metrics.Target(logit_target, read)

@@ -15,6 +15,39 @@ TOKENS = [5, 17, 4, 30, 9, 22]
 SHARP = 40.0  # embeddings so long that RMS norms forget their length
 
 
+class Batches(TestCase):
+    """Of several texts what each gives, or the means with their standard errors."""
+
+    def test_explanations_of_several_texts(self):
+        model = starter()
+        texts = ["The fox waited in the forest", "The murderer was", "A hare saw the old tower"]
+        answers, wrongs = [5, 6, 7], [8, 9, 10]
+        heads = [heed.heads(model, text) for text in texts]
+        mean = heed.heads(model, texts)
+        attributions = [heed.attribute_logit(model, *each, unit="head")
+                        for each in zip(texts, answers, wrongs)]
+        attribution = heed.attribute_logit(model, texts, answers, wrongs, unit="head")
+        for found, error, wanted in (
+                (mean["entropy"], mean.standard_errors["entropy"], [one["entropy"] for one in heads]),
+                (attribution.values, attribution.standard_errors,
+                 [one.values for one in attributions])):
+            self.assertGreater(np.ptp(wanted, axis=0).max(), 1e-3)
+            np.testing.assert_allclose(found, np.mean(wanted, 0), rtol=1e-12)
+            np.testing.assert_allclose(error, np.std(wanted, 0, ddof=1) / np.sqrt(3), rtol=1e-12)
+        self.assertEqual(attribution.names, attributions[0].names)
+        for found, wanted in zip(heed.lens(model, texts), (heed.lens(model, text) for text in texts)):
+            self.assert_same_bits(found.probabilities, wanted.probabilities)
+        found = heed.attribute_tokens(model, texts[:2], answers[:2], 3, steps=4)
+        for one, text, answer in zip(found, texts, answers):
+            self.assert_same_bits(one.values, heed.attribute_tokens(model, text, answer, 3, steps=4).values)
+        self.assertEqual([words[0][0] for words in heed.next_words(model, texts)],
+                         [int(model(text)[0, -1].argmax()) for text in texts])
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "2 tokens for 3 texts"):
+            heed.attribute_logit(model, texts, [1, 2])
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "different parts"):
+            heed.attribute_logit(model, texts, 1, unit="source")
+
+
 class Llama:
     """The logits of the last position, from embeddings (T, C) that may be complex."""
 

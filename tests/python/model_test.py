@@ -400,6 +400,31 @@ class Names(TestCase):
             self.assertEqual(heed.get_act_name(*arguments), name)
 
 
+class Padded(TestCase):
+    def test_padded_texts_are_those_of_their_lengths(self):
+        model = starter()
+        texts = ["The fox waited in the forest", "The murderer was", "A hare"]
+        rows = [model.to_tokens(text)[0] for text in texts]
+        longest = max(map(len, rows))
+        for left in (False, True):
+            tokens, mask = np.full((3, longest), 7), np.zeros((3, longest), int)
+            for b, row in enumerate(rows):
+                at = slice(longest - len(row), None) if left else slice(0, len(row))
+                tokens[b, at], mask[b, at] = row, 1
+            wanted = model(texts)
+            for found, one in zip(model(tokens, attention_mask=mask), wanted):
+                self.assert_same_bits(found, one)
+            logits, cache = model.run_with_cache(tokens, attention_mask=mask.astype(bool))
+            self.assert_same_bits(logits[1], wanted[1])
+            self.assertEqual(cache.lengths.tolist(), [len(row) for row in rows])
+            losses = model(tokens, "loss", attention_mask=mask)
+            self.assertEqual(losses, model(texts, "loss"))
+        for wrong in (mask[:, :-1], mask[0], 2 * mask, 0 * mask, np.eye(longest)[:3] + 0.5,
+                      np.array([[1, 0, 1] + [0] * (longest - 3)] * 3)):
+            with self.assertRaisesRegex(heed.errors.InvalidArgument, "attention_mask"):
+                model(tokens, attention_mask=wrong)
+
+
 if __name__ == "__main__":
     import unittest
     unittest.main()
