@@ -78,7 +78,7 @@ struct ModelArchitecture {
   bool query_key_norm = false;        // of each query and key, before they rotate
 
   std::string norm;            // "layer" or "rms"
-  std::string norm_placement;  // "pre" or "post"
+  std::string norm_placement;  // "pre", "post", "output" (of what branches give) or "around"
   double norm_epsilon = 0;
   bool parallel = false;  // attention and feed-forward layer read the same stream
 

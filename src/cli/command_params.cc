@@ -79,6 +79,14 @@ std::string positions_text(const StackSpecification& config) {
   return "none";
 }
 
+// Of the stream and of what branches give, without those of queries and keys.
+std::int64_t norms_of_block(const StackSpecification& stack) {
+  const std::int64_t branches = stack.block.cross_attention ? 3 : 2;
+  const bool norms_stream = stack.has_input_norms() || stack.is_post_norm();
+  return (norms_stream ? branches - (stack.shares_norm() ? 1 : 0) : 0) +
+         (stack.has_output_norms() ? branches : 0);
+}
+
 // The parts whose sum is the total.
 void print_parts(const Architecture& architecture, const ParameterCount& count, const Ink& ink,
                  int width) {
@@ -112,7 +120,7 @@ void print_parts(const Architecture& architecture, const ParameterCount& count, 
       add(name + "cross-attention", blocks(stack.cross_attention), stack.cross_attention);
     }
     add(name + "feed-forward", blocks(stack.feed_forward), stack.feed_forward);
-    norms += (own.block.cross_attention ? 3 : 2) * own.layers + (own.final_norm ? 1 : 0) +
+    norms += norms_of_block(own) * own.layers + (own.final_norm ? 1 : 0) +
              (own.embedding_norm ? 1 : 0) + (own.prediction_head ? 1 : 0);
   }
   if (count.biases > 0) add("biases", "of linear layers", count.biases);

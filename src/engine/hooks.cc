@@ -240,6 +240,8 @@ void HookEditor::edit_text(const EditedPoint& edited, std::int64_t text, View<fl
     case PointKind::feed_forward_in:
     case PointKind::norm_1_normalized:
     case PointKind::norm_2_normalized:
+    case PointKind::attention_out_normalized:
+    case PointKind::feed_forward_out_normalized:
     case PointKind::cross_norm_normalized:
     case PointKind::final_normalized:
     case PointKind::head_results: left_[{name, text}] = std::move(array); break;

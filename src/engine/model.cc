@@ -46,7 +46,7 @@ ModelArchitecture describe_architecture(const Transformer& model, StackSite site
       .windows = layer_windows(config),
       .query_key_norm = attention.query_key_norm,
       .norm = norm_kind_name(norm.kind),
-      .norm_placement = norm.placement == NormPlacement::post ? "post" : "pre",
+      .norm_placement = norm_placement_name(norm.placement),
       .norm_epsilon = norm.epsilon,
       .parallel = config.is_parallel(),
       .feed_forward = config.feed_forward(),

@@ -71,7 +71,8 @@ class WeightTable {
     add(block + "attn.W_O",
         {out.data(), {attention.query_heads, size, out.extent(0)}, {size, 1, out.stride(0)}});
     add(block + "attn.b_O", parameters.projection.bias);
-    add_norm(block + "ln2", parameters.norm_2);
+    add_norm(block + "ln1_post", parameters.attention_out_norm);
+    if (!config_.shares_norm()) add_norm(block + "ln2", parameters.norm_2);
     const auto add_linear = [&](const std::string& name, const LinearWeights& linear) {
       if (!linear.weight.present()) return;
       add(block + "mlp.W_" + name, transposed(linear.weight));
@@ -80,6 +81,7 @@ class WeightTable {
     add_linear("gate", parameters.gate);
     add_linear("in", parameters.up);
     add_linear("out", parameters.down);
+    add_norm(block + "ln2_post", parameters.feed_forward_out_norm);
   }
 
   const StackSpecification& config_;

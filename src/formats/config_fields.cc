@@ -12,12 +12,14 @@
 namespace heed {
 namespace {
 
-constexpr std::array<std::pair<const char*, RotaryScalingKind>, 5> kinds{{
+constexpr std::array<std::pair<const char*, RotaryScalingKind>, 7> kinds{{
     {"default", RotaryScalingKind::none},
     {"linear", RotaryScalingKind::linear},
     {"dynamic", RotaryScalingKind::dynamic},
     {"llama3", RotaryScalingKind::llama3},
     {"yarn", RotaryScalingKind::yarn},
+    {"longrope", RotaryScalingKind::longrope},
+    {"su", RotaryScalingKind::longrope},  // its older name
 }};
 
 RotaryScalingKind kind_from_name(const ConfigFields& fields, const std::string& name) {
@@ -25,7 +27,7 @@ RotaryScalingKind kind_from_name(const ConfigFields& fields, const std::string& 
     if (name == known) return kind;
   }
   fail(ErrorCode::unsupported,
-       "{}: the rotary scaling '{}' is not one of default, linear, dynamic, llama3, yarn",
+       "{}: the rotary scaling '{}' is not one of default, linear, dynamic, llama3, yarn, longrope",
        fields.source(), name);
 }
 
@@ -43,6 +45,23 @@ void read_yarn(const ConfigFields& scaling, RotaryScaling& read) {
   read.magnitude = scaling.real_or("mscale", 0);
   read.magnitude_all = scaling.real_or("mscale_all_dim", 0);
   read.whole_channels = scaling.boolean_or("truncate", true);
+}
+
+std::vector<double> read_factors(const ConfigFields& scaling, const char* key) {
+  require(scaling.has(key) && scaling.at(key).is_array() &&
+              scaling.at(key).size() <= static_cast<std::size_t>(max_heads),
+          ErrorCode::corrupt_data, "{}: '{}' must be a list of numbers", scaling.source(), key);
+  std::vector<double> factors;
+  for (const Json& factor : scaling.at(key)) {
+    factors.push_back(json_real(factor, {fmt::format("{}: '{}'", scaling.source(), key)}));
+  }
+  return factors;
+}
+
+void read_longrope(const ConfigFields& scaling, RotaryScaling& read) {
+  read.short_factors = read_factors(scaling, "short_factor");
+  read.long_factors = read_factors(scaling, "long_factor");
+  read.attention_factor = scaling.real_or("attention_factor", 0);
 }
 
 }  // namespace
@@ -111,9 +130,11 @@ void read_rotary(const ConfigFields& fields, std::int64_t context, RotarySpecifi
   if (read.kind != RotaryScalingKind::linear) {
     read.original_context = scaling.integer_or(original, fields.integer_or(original, context));
   }
-  // yarn's factor may be left to the two contexts.
-  const bool is_ratio = read.kind == RotaryScalingKind::yarn && !scaling.has("factor") &&
-                        (scaling.has(original) || fields.has(original));
+  // yarn's factor may be left to the two contexts; longrope's is theirs wherever both are there.
+  const bool has_both = scaling.has(original) || fields.has(original);
+  const bool is_ratio =
+      has_both && (read.kind == RotaryScalingKind::longrope ||
+                   (read.kind == RotaryScalingKind::yarn && !scaling.has("factor")));
   require(scaling.has("factor") || is_ratio, ErrorCode::corrupt_data, "{}: 'factor' is missing",
           scaling.source());
   read.factor = is_ratio ? static_cast<double>(context) / static_cast<double>(read.original_context)
@@ -123,6 +144,8 @@ void read_rotary(const ConfigFields& fields, std::int64_t context, RotarySpecifi
     read.high_frequency_factor = scaling.real_or("high_freq_factor", 4);
   } else if (read.kind == RotaryScalingKind::yarn) {
     read_yarn(scaling, read);
+  } else if (read.kind == RotaryScalingKind::longrope) {
+    read_longrope(scaling, read);
   }
 }
 
@@ -131,7 +154,7 @@ void write_rotary_scaling(const RotarySpecification& rotary, OrderedJson& json) 
   if (scaling.kind == RotaryScalingKind::none) return;
   OrderedJson written;
   for (const auto& [name, kind] : kinds) {
-    if (kind == scaling.kind) written["rope_type"] = name;
+    if (kind == scaling.kind && !written.contains("rope_type")) written["rope_type"] = name;
   }
   written["factor"] = scaling.factor;
   if (scaling.original_context > 0) {
@@ -147,6 +170,11 @@ void write_rotary_scaling(const RotarySpecification& rotary, OrderedJson& json) 
     if (scaling.magnitude > 0) written["mscale"] = scaling.magnitude;
     if (scaling.magnitude_all > 0) written["mscale_all_dim"] = scaling.magnitude_all;
     if (!scaling.whole_channels) written["truncate"] = false;
+  } else if (scaling.kind == RotaryScalingKind::longrope) {
+    written["short_factor"] = scaling.short_factors;
+    written["long_factor"] = scaling.long_factors;
+    if (scaling.attention_factor > 0) written["attention_factor"] = scaling.attention_factor;
+    json["original_max_position_embeddings"] = scaling.original_context;
   }
   json["rope_scaling"] = written;
 }

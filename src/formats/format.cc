@@ -16,7 +16,10 @@ bool is_decoder(const StackSpecification& stack) {
   return stack.role == StackRole::decoder && stack.is_causal() && !stack.is_post_norm() &&
          !stack.block.cross_attention && stack.embedding_scale == 1.0F && !stack.embedding_norm &&
          stack.token_types == 0 && stack.final_norm && stack.has_unembedding &&
-         stack.logit_scale == 1.0F && !stack.prediction_head;
+         stack.logit_scale == 1.0F && stack.logit_cap == 0.0F && !stack.prediction_head &&
+         !stack.has_output_norms() && !stack.shares_norm() &&
+         stack.block.attention.head_norms == HeadNormExtent::each_head &&
+         stack.block.attention.rotary.local_base == 0;
 }
 
 // The tensors of a file, which may hold a tied unembedding under its own name too.
@@ -37,7 +40,8 @@ std::vector<StoredTensor> with_tied_unembedding(const DecoderFormat& decoders,
 
 RotaryScaling* dynamic_scaling(StackSpecification& stack) {
   AttentionSpecification& attention = stack.block.attention;
-  return turns_by_length(attention) ? &attention.rotary.scaling : nullptr;
+  const bool is_dynamic = attention.rotary.scaling.kind == RotaryScalingKind::dynamic;
+  return is_dynamic && turns_by_length(attention) ? &attention.rotary.scaling : nullptr;
 }
 
 // A config names the context of pretraining; with a dynamic scaling, texts may be longer.
@@ -75,8 +79,10 @@ Format of_decoders(const DecoderFormat& decoders) {
           .prefix = decoders.prefix,
           .expresses =
               [decoders](const Architecture& architecture) {
-                return !architecture.is_encoder_decoder() && is_decoder(architecture.decoder()) &&
-                       decoders.expresses(architecture.decoder());
+                if (architecture.is_encoder_decoder()) return false;
+                const StackSpecification& stack = architecture.decoder();
+                return is_decoder(decoders.usual != nullptr ? decoders.usual(stack) : stack) &&
+                       decoders.expresses(stack);
               },
           .read = [decoders](const ConfigFields& fields) -> Architecture {
             return {.stacks = {with_dynamic_context(decoders.read(fields))}};
@@ -95,7 +101,8 @@ Format of_decoders(const DecoderFormat& decoders) {
 std::span<const Format> formats() {
   static const std::array all{
       gpt2_format(),   llama_format(),      mistral_format(), qwen2_format(),     qwen3_format(),
-      neox_format(),   starcoder2_format(), gpt_neo_format(), opt_format(),       bert_format(),
+      neox_format(),   starcoder2_format(), gpt_neo_format(), opt_format(),       olmo2_format(),
+      phi3_format(),   gemma2_format(),     gemma3_format(),  falcon_format(),    bert_format(),
       marian_format(), bart_format(),       t5_format(),      translator_format()};
   return all;
 }

@@ -18,11 +18,13 @@ namespace heed {
 
 // How a file keeps the rows of a parameter.
 enum class Storage {
-  straight,           // [out, in], as in memory
-  transposed,         // [in, out]
-  heads_interleaved,  // query_key_value as (H, 3, D, C): each head's query, key and value together
-  one_row,            // a vector (out) as [1, out]
-  pairs_adjacent,     // rows (H, D) with the two channels that rotate as a pair side by side
+  straight,    // [out, in], as in memory
+  transposed,  // [in, out]
+  // query_key_value as (G, H/G + 2, D, C): the queries that share a key, that key, and its value
+  heads_interleaved,
+  one_row,         // a vector (out) as [1, out]
+  pairs_adjacent,  // rows (H, D) with the two channels that rotate as a pair side by side
+  less_one,        // a norm's gain less 1
 };
 
 // A tensor of a file, and the rows of a parameter that it holds.
@@ -38,6 +40,10 @@ struct StoredTensor {
   // Rows of the file's tensor before these, which nothing reads; written as zeros.
   std::int64_t unused_rows = 0;
   bool may_be_absent = false;  // the parameter is then zero
+  // Where several parameters are one tensor, one below the other: how many rows it has. Each says
+  // so under the same name, in the order of the rows. 0: the tensor holds these rows alone.
+  std::int64_t joined_rows = 0;
+  std::int64_t first_joined_row = 0;  // of these
   // The tensor of another parameter that is read where a file has none of these names.
   std::string otherwise{};
 };
@@ -80,6 +86,9 @@ struct DecoderFormat {
   OrderedJson (*write)(const StackSpecification& stack);
   std::vector<StoredTensor> (*tensors)(const StackSpecification& stack);
   bool (*is_buffer)(std::string_view name);
+  // A stack of the family without what only it has, which other families cannot express; null where
+  // there is no such thing.
+  StackSpecification (*usual)(StackSpecification stack) = nullptr;
 };
 // Adds what all of them have in common: norms before their branches, no options of encoders, and a
 // tied unembedding that files may repeat.
@@ -97,6 +106,11 @@ const Format& neox_format();
 const Format& starcoder2_format();
 const Format& gpt_neo_format();
 const Format& opt_format();
+const Format& olmo2_format();
+const Format& phi3_format();
+const Format& gemma2_format();
+const Format& gemma3_format();
+const Format& falcon_format();
 const Format& bert_format();
 const Format& marian_format();
 const Format& bart_format();

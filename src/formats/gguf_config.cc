@@ -17,14 +17,11 @@ constexpr double high_frequency_factor = 4;      // likewise
 constexpr const char* biases_key = "heed.bias";  // of a GPT-2 whose biases are written as zeros
 
 // Options of files of the same architectures that heed does not compute: they must be absent or 0.
-constexpr std::string_view refused_keys[] = {"expert_count",
-                                             "attention.scale",
-                                             "logit_scale",
-                                             "embedding_scale",
-                                             "residual_scale",
-                                             "attn_logit_softcapping",
-                                             "final_logit_softcapping",
-                                             "rope.scaling.attn_factor"};
+constexpr std::string_view refused_keys[] = {
+    "expert_count",           "attention.scale", "logit_scale",
+    "embedding_scale",        "residual_scale",  "attn_logit_softcapping",
+    "final_logit_softcapping"};
+constexpr std::string_view attention_factor_key = "rope.scaling.attn_factor";
 
 class ConfigReader {
  public:
@@ -38,7 +35,9 @@ class ConfigReader {
   Json read() {
     config_ = {{"model_type", family_.model_types.front()}};
     for (const GgufField& field : family_.fields) read_field(field);
-    for (const std::string_view key : refused_keys) refuse(key);
+    for (const std::string_view key : refused_keys) {
+      if (!family_.has_field(key)) refuse(key);
+    }
     read_vocabulary();
     if (is("t5")) {
       read_t5();
@@ -50,7 +49,9 @@ class ConfigReader {
       read_rotary_channels();
       read_rotary_scaling();
     }
-    read_window();
+    if (is("gemma2") || is("gemma3")) read_query_scale();
+    if (is("falcon")) read_falcon();
+    if (!family_.has_field("attention.sliding_window")) read_window();
     read_tokens();
     return std::move(config_);
   }
@@ -125,6 +126,25 @@ class ConfigReader {
     config_["feed_forward_proj"] = is_gated ? "gated-gelu" : "relu";
   }
 
+  // By which queries are scaled, as llama.cpp knows it: of the largest models by the number of
+  // their layers.
+  void read_query_scale() {
+    const std::int64_t layers = config_.at("num_hidden_layers").get<std::int64_t>();
+    const bool is_largest = layers == (is("gemma2") ? 46 : 62);
+    config_["query_pre_attn_scalar"] =
+        is_largest ? static_cast<double>(needed("embedding_length")) / static_cast<double>(heads())
+                   : static_cast<double>(head_size());
+  }
+
+  void read_falcon() {
+    const bool has_two_norms = has_tensor("blk.0.attn_norm_2.weight");
+    const std::int64_t shared = config_.value("num_kv_heads", heads());
+    config_["multi_query"] = shared == 1;
+    config_["new_decoder_architecture"] = has_two_norms || (shared != 1 && shared != heads());
+    config_["num_ln_in_parallel_attn"] = has_two_norms ? 2 : 1;
+    config_["bias"] = has_tensor("blk.0.attn_qkv.bias");
+  }
+
   // D, where heads have one size.
   std::int64_t head_size() const {
     const auto named = extent("attention.key_length");
@@ -140,7 +160,7 @@ class ConfigReader {
               "{}: '{}' is {}, which does not divide '{}', {}", source(), key(part_key), part,
               key(whole_key), whole);
     };
-    const bool may_name_size = is("llama") || is("qwen3");
+    const bool may_name_size = family_.has_field("attention.key_length");
     const auto named = extent("attention.key_length");
     if (!may_name_size || !named) {
       divides(heads(), "attention.head_count", channels, "embedding_length");
@@ -165,7 +185,7 @@ class ConfigReader {
       config_["attention_bias"] = has_tensor("blk.0.attn_qkv.bias");
     } else if (is("starcoder2")) {
       config_["use_bias"] = has_tensor("blk.0.attn_output.bias");
-    } else if (!is("qwen2")) {
+    } else if (!is("qwen2") && !is("falcon")) {
       config_["attention_bias"] = has_tensor("blk.0.attn_q.bias");
       if (is("llama")) config_["mlp_bias"] = has_tensor("blk.0.ffn_up.bias");
     }
@@ -180,6 +200,11 @@ class ConfigReader {
       config_["rotary_pct"] = static_cast<double>(rotating) / static_cast<double>(head_size());
       return;
     }
+    if (is("phi3")) {
+      config_["partial_rotary_factor"] =
+          static_cast<double>(rotating) / static_cast<double>(head_size());
+      return;
+    }
     require(rotating == head_size(), ErrorCode::unsupported,
             "{}: '{}' is {} of the {} channels of a head; heed supports all of them in '{}'",
             source(), key("rope.dimension_count"), rotating, head_size(), family_.architecture);
@@ -188,8 +213,12 @@ class ConfigReader {
   void read_rotary_scaling() {
     if (const TensorEntry* const factors = find_(gguf_rotary_factors)) {
       read_rotary_factors(*factors);
-      return;
+      return refuse(attention_factor_key);
     }
+    if (find_(gguf_short_factors) != nullptr || find_(gguf_long_factors) != nullptr) {
+      return read_longrope();
+    }
+    refuse(attention_factor_key);
     const std::string kind = fields_.find_text(key("rope.scaling.type")).value_or("none");
     require(kind == "none" || kind == "linear" || kind == "yarn", ErrorCode::unsupported,
             "{}: '{}' is '{}'; heed supports none, linear and yarn", source(),
@@ -207,6 +236,36 @@ class ConfigReader {
                                          std::pair{"rope.scaling.yarn_beta_slow", "beta_slow"}}) {
         if (const auto value = fields_.find_number(key(name))) scaling[config] = *value;
       }
+    }
+    config_["rope_scaling"] = std::move(scaling);
+  }
+
+  // Two tensors of factors, for short texts and for long ones.
+  void read_longrope() {
+    const std::int64_t rotating = extent("rope.dimension_count").value_or(head_size());
+    const auto factors_of = [&](std::string_view name) {
+      const TensorEntry* const entry = find_(name);
+      require(entry != nullptr && entry->shape.size() == rotating / 2, ErrorCode::corrupt_data,
+              "{}: tensor '{}' {}; expected {} factors, one a pair of channels", source(), name,
+              entry == nullptr ? "is missing" : "has shape " + entry->shape.text(), rotating / 2);
+      std::vector<float> factors(static_cast<std::size_t>(rotating / 2));
+      read_as_f32(*entry, View<float>(factors.data(), entry->shape));
+      return factors;
+    };
+    Json scaling = {
+        {"rope_type", "longrope"},
+        {"short_factor", factors_of(gguf_short_factors)},
+        {"long_factor", factors_of(gguf_long_factors)},
+        {"original_max_position_embeddings", needed("rope.scaling.original_context_length")}};
+    // Files name the factor that follows from the contexts, too.
+    const double original = scaling["original_max_position_embeddings"].get<double>();
+    RotarySpecification rotary{
+        .scaling = {.kind = RotaryScalingKind::longrope,
+                    .factor = static_cast<double>(needed("context_length")) / original,
+                    .original_context = static_cast<std::int64_t>(original)}};
+    const auto factor = fields_.find_number(key(attention_factor_key));
+    if (factor && *factor != static_cast<float>(rotary_magnitude(rotary))) {
+      scaling["attention_factor"] = *factor;
     }
     config_["rope_scaling"] = std::move(scaling);
   }
@@ -278,9 +337,9 @@ class ConfigReader {
     const auto window =
         fields_.find_integer(key("attention.sliding_window"), {.least = 0, .most = max_extent});
     if (!window || *window == 0) return;
-    require(is("llama") || is("starcoder2"), ErrorCode::unsupported,
-            "{}: '{}' is {}; heed supports windows of llama and starcoder2 alone", source(),
-            key("attention.sliding_window"), *window);
+    require(is("llama") || is("starcoder2") || is("phi3"), ErrorCode::unsupported,
+            "{}: '{}' is {}; heed supports no windows of '{}'", source(),
+            key("attention.sliding_window"), *window, family_.architecture);
     if (is("llama")) config_["model_type"] = "mistral";
     config_["sliding_window"] = *window;
   }
@@ -342,6 +401,13 @@ void write_rotary(const std::string& architecture, const AttentionSpecification&
                static_cast<std::uint32_t>(attention.rotary_channels()));
   const RotaryScaling& scaling = attention.rotary.scaling;
   const bool is_linear = scaling.kind == RotaryScalingKind::linear;
+  if (scaling.kind == RotaryScalingKind::longrope) {
+    metadata.add(architecture + ".rope.scaling.original_context_length",
+                 static_cast<std::uint32_t>(scaling.original_context));
+    metadata.add(fmt::format("{}.{}", architecture, attention_factor_key),
+                 static_cast<float>(rotary_magnitude(attention.rotary)));
+    return;
+  }
   if (!is_linear && scaling.kind != RotaryScalingKind::yarn) return;
   const std::string prefix = architecture + ".rope.scaling.";
   metadata.add(prefix + "type", std::string_view(is_linear ? "linear" : "yarn"));
@@ -362,6 +428,23 @@ void write_rotary(const std::string& architecture, const AttentionSpecification&
 
 Json gguf_config(const GgufFile& file, const FindTensor& find) {
   return ConfigReader(file, find).read();
+}
+
+std::vector<RotaryFactors> rotary_factor_tensors(const AttentionSpecification& attention) {
+  const RotaryScaling& scaling = attention.rotary.scaling;
+  std::vector<RotaryFactors> tensors;
+  const auto add = [&](std::string_view name, const auto& factors) {
+    RotaryFactors& tensor = tensors.emplace_back();
+    tensor.name = name;
+    for (const auto factor : factors) tensor.factors.push_back(static_cast<float>(factor));
+  };
+  if (scaling.kind == RotaryScalingKind::llama3) {
+    add(gguf_rotary_factors, rotary_factors(attention.rotary, attention.head_size));
+  } else if (scaling.kind == RotaryScalingKind::longrope) {
+    add(gguf_short_factors, scaling.short_factors);
+    add(gguf_long_factors, scaling.long_factors);
+  }
+  return tensors;
 }
 
 std::vector<float> rotary_factors(const RotarySpecification& rotary, std::int64_t head_size) {
@@ -391,7 +474,7 @@ void write_gguf_config(const GgufFamily& family, const Json& config,
   }
   if (attention.positions == PositionKind::rotary) write_rotary(prefix, attention, metadata);
   const std::vector<std::int64_t>& windows = attention.mask.windows;
-  if (!windows.empty()) {
+  if (!windows.empty() && !family.has_field("attention.sliding_window")) {
     metadata.add(prefix + ".attention.sliding_window", static_cast<std::uint32_t>(windows.front()));
   }
   if (prefix == "gpt2" && !has_biases(stack)) metadata.add(biases_key, false);

@@ -25,6 +25,13 @@ Json gguf_config(const GgufFile& file, const FindTensor& find);
 // scaling is of another kind.
 std::vector<float> rotary_factors(const RotarySpecification& rotary, std::int64_t head_size);
 
+// The tensors of factors that a file has beside parameters: those, or longrope's.
+struct RotaryFactors {
+  std::string_view name;
+  std::vector<float> factors;
+};
+std::vector<RotaryFactors> rotary_factor_tensors(const AttentionSpecification& attention);
+
 // The metadata of a model whose config.json, as its format writes it, is `config`.
 void write_gguf_config(const GgufFamily& family, const Json& config,
                        const Architecture& architecture, GgufMetadata& metadata);

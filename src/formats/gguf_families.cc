@@ -15,6 +15,7 @@ namespace {
 using Presence = GgufField::Presence;
 using Projections = GgufFamily::Projections;
 using Pairs = GgufFamily::Pairs;
+using Gates = GgufFamily::Gates;
 
 // What LLaMA and its descendants have in common.
 std::vector<GgufField> llama_like(GgufField norm) {
@@ -38,6 +39,20 @@ std::vector<GgufField> with(std::vector<GgufField> fields, GgufField another) {
 
 constexpr GgufField head_size_field{"attention.key_length", "head_dim", GgufKind::integer,
                                     Presence::optional};
+
+constexpr GgufField window_field{"attention.sliding_window", "sliding_window", GgufKind::integer,
+                                 Presence::optional};
+
+// What both Gemmas have beside LLaMA's.
+std::vector<GgufField> gemma_like() {
+  std::vector<GgufField> fields = llama_like(rms_epsilon);
+  fields.insert(fields.end(), {head_size_field, window_field,
+                               GgufField{"attn_logit_softcapping", "attn_logit_softcapping",
+                                         GgufKind::number, Presence::optional},
+                               GgufField{"final_logit_softcapping", "final_logit_softcapping",
+                                         GgufKind::number, Presence::optional}});
+  return fields;
+}
 
 const std::vector<GgufFamily>& families() {
   static const std::vector<GgufFamily> all{
@@ -72,6 +87,29 @@ const std::vector<GgufFamily>& families() {
                   {"rope.freq_base", "rotary_emb_base", GgufKind::number, Presence::optional},
                   {"use_parallel_residual", "use_parallel_residual", GgufKind::boolean}},
        .projections = Projections::joined},
+      {.architecture = "olmo2", .model_types = {"olmo2"}, .fields = llama_like(rms_epsilon)},
+      {.architecture = "phi3",
+       .model_types = {"phi3"},
+       .fields = llama_like(rms_epsilon),
+       .projections = Projections::joined,
+       .gates = Gates::joined},
+      {.architecture = "gemma2", .model_types = {"gemma2"}, .fields = gemma_like()},
+      {.architecture = "gemma3",
+       .model_types = {"gemma3_text"},
+       .fields = with(gemma_like(), {"rope.freq_base_swa", "rope_local_base_freq", GgufKind::number,
+                                     Presence::optional})},
+      {.architecture = "falcon",
+       .model_types = {"falcon"},
+       .fields = {{"context_length", "max_position_embeddings"},
+                  {"embedding_length", "hidden_size"},
+                  {"block_count", "num_hidden_layers"},
+                  {"feed_forward_length", "ffn_hidden_size"},
+                  {"attention.head_count", "num_attention_heads"},
+                  {"attention.head_count_kv", "num_kv_heads", GgufKind::integer,
+                   Presence::optional},
+                  {"attention.layer_norm_epsilon", "layer_norm_epsilon", GgufKind::number},
+                  {"rope.freq_base", "rope_theta", GgufKind::number, Presence::optional}},
+       .projections = Projections::joined},
       {.architecture = "t5",
        .model_types = {"t5"},
        .fields = {
@@ -100,6 +138,7 @@ const char* gguf_name(Role role) {
     case Role::query_norm: return "attn_q_norm";
     case Role::key_norm: return "attn_k_norm";
     case Role::attention_output: return "attn_output";
+    case Role::attention_out_norm: return "post_attention_norm";
     case Role::cross_norm: return "cross_attn_norm";
     case Role::cross_query: return "cross_attn_q";
     case Role::cross_output: return "cross_attn_o";
@@ -107,11 +146,25 @@ const char* gguf_name(Role role) {
     case Role::gate: return "ffn_gate";
     case Role::up: return "ffn_up";
     case Role::down: return "ffn_down";
+    case Role::feed_forward_out_norm: return "post_ffw_norm";
     case Role::final_norm: return "output_norm";
     case Role::unembedding: return "output";
     default: break;
   }
   fail(ErrorCode::internal, "GGUF has no tensor for {}", role_name(role));
+}
+
+// The same, where a family has another name.
+const char* gguf_name_in(const GgufFamily& family, const BlockSpecification& block,
+                         const ParameterId& id) {
+  if (id.role == Role::attention_output && id.site != StackSite::only) return "attn_o";  // of T5
+  if (id.role == Role::gate && family.gates == Gates::joined) return gguf_name(Role::up);
+  // Of the two norms of Falcon's branches, that of attention came later.
+  if (family.architecture == "falcon" && block.residual == ResidualKind::parallel) {
+    if (id.role == Role::norm_1) return "attn_norm_2";
+    if (id.role == Role::norm_2) return "attn_norm";
+  }
+  return gguf_name(id.role);
 }
 
 // Before the name of a tensor in a layer, or of a stack.
@@ -167,22 +220,29 @@ std::vector<StoredTensor> gguf_tensors(const GgufFamily& family, const Architect
                          stored);
       continue;
     }
-    const bool is_t5_output = role == Role::attention_output && site != StackSite::only;
     stored.push_back({.name = fmt::format("{}{}.{}", place_of(parameter.id),
-                                          is_t5_output ? "attn_o" : gguf_name(role),
+                                          gguf_name_in(family, block, parameter.id),
                                           part == Part::weight ? "weight" : "bias"),
                       .parameter = parameter.id,
                       .shape = parameter.shape});
+    if (family.gates != Gates::joined || (role != Role::gate && role != Role::up)) continue;
+    stored.back().joined_rows = 2 * parameter.shape[0];
+    stored.back().first_joined_row = role == Role::gate ? 0 : parameter.shape[0];
   }
   return stored;
 }
 
 // Frequencies of rotary positions are read with the metadata; nothing reads the second bias of T5.
 bool is_gguf_buffer(std::string_view name) {
-  return name == gguf_rotary_factors || name == "dec.blk.0.cross_attn_rel_b.weight";
+  return name == gguf_rotary_factors || name == gguf_short_factors || name == gguf_long_factors ||
+         name == "dec.blk.0.cross_attn_rel_b.weight";
 }
 
 }  // namespace
+
+bool GgufFamily::has_field(std::string_view key) const {
+  return std::ranges::count(fields, key, &GgufField::key) > 0;
+}
 
 const GgufFamily& gguf_family(std::string_view architecture, std::string_view source) {
   std::vector<std::string_view> known;

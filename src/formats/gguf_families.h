@@ -30,6 +30,10 @@ struct GgufFamily {
   // Rows of query and key in each head: halves that rotate against each other, as in memory, or the
   // two channels of a pair side by side.
   enum class Pairs : std::uint8_t { halves, adjacent } pairs = Pairs::halves;
+  // Gate and up are a tensor each, or one below the other in `ffn_up`.
+  enum class Gates : std::uint8_t { apart, joined } gates = Gates::apart;
+
+  bool has_field(std::string_view key) const;
 };
 
 // Throws Error{unsupported} naming `source` and the architectures that heed reads.
@@ -41,5 +45,7 @@ const GgufFamily* find_gguf_family_of(std::string_view model_type);
 Format gguf_format(const GgufFamily& family, const Format& format);
 
 inline constexpr std::string_view gguf_rotary_factors = "rope_freqs.weight";
+inline constexpr std::string_view gguf_short_factors = "rope_factors_short.weight";
+inline constexpr std::string_view gguf_long_factors = "rope_factors_long.weight";
 
 }  // namespace heed

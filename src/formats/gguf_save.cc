@@ -9,6 +9,7 @@
 #include <deque>
 #include <unordered_map>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/threads.h"
@@ -119,20 +120,41 @@ OutgoingBlocks packed(OutgoingTensor tensor, BlockType type) {
           }};
 }
 
-OutgoingBlocks factors_tensor(std::vector<float> factors) {
-  const auto size = static_cast<std::int64_t>(factors.size());
-  return {.name = std::string(gguf_rotary_factors),
+bool is_factors_name(std::string_view name) {
+  return name == gguf_rotary_factors || name == gguf_short_factors || name == gguf_long_factors;
+}
+
+OutgoingBlocks factors_tensor(RotaryFactors tensor) {
+  const auto size = static_cast<std::int64_t>(tensor.factors.size());
+  return {.name = std::string(tensor.name),
           .type = BlockType::f32,
           .shape = {size},
-          .produce = [factors = std::move(factors)](const ByteSink& sink) {
+          .produce = [factors = std::move(tensor.factors)](const ByteSink& sink) {
             sink(std::as_bytes(std::span(factors)));
           }};
+}
+
+// Factors are written in f32.
+void keep_longrope(RotarySpecification& rotary) {
+  RotaryScaling& scaling = rotary.scaling;
+  if (scaling.kind != RotaryScalingKind::longrope) return;
+  scaling.attention_factor = static_cast<float>(scaling.attention_factor);
+  for (std::vector<double>* const factors : {&scaling.short_factors, &scaling.long_factors}) {
+    for (double& factor : *factors) factor = static_cast<float>(factor);
+  }
+}
+
+// Gemma's, which files leave to √C as it is.
+void keep_embedding_scale(StackSpecification& stack) {
+  const float exact = std::sqrt(static_cast<float>(stack.channels));
+  if (stack.embedding_scale == bf16_to_f32(f32_to_bf16(exact))) stack.embedding_scale = exact;
 }
 
 // What a file does not keep: how a model is trained, and numbers beyond the digits of f32.
 Architecture kept(Architecture architecture) {
   for (StackSpecification& stack : architecture.stacks) {
     const StackSpecification usual;
+    keep_embedding_scale(stack);
     stack.initial_deviation = usual.initial_deviation;
     stack.embedding_dropout = stack.attention_dropout = stack.residual_dropout = 0;
     stack.end_of_text = -1;
@@ -143,6 +165,8 @@ Architecture kept(Architecture architecture) {
       if (attention == nullptr) continue;
       drop_unused(*attention);
       attention->rotary.base = static_cast<float>(attention->rotary.base);
+      attention->rotary.local_base = static_cast<float>(attention->rotary.local_base);
+      keep_longrope(attention->rotary);
     }
   }
   architecture.padding = architecture.decoder_start = -1;
@@ -157,15 +181,15 @@ void require_described(const Architecture& architecture, const GgufMetadata& met
   const std::string bytes = gguf_header(metadata, {});
   const GgufFile file = GgufFile::parse(std::as_bytes(std::span(bytes)), "the GGUF file");
   std::unordered_map<std::string_view, TensorEntry> entries;
-  std::vector<float> factors;
+  std::deque<std::vector<float>> all_factors;
   for (const OutgoingBlocks& tensor : tensors) {
     TensorEntry entry{.name = tensor.name,
                       .dtype = DType::f32,
                       .shape = tensor.shape,
                       .bytes = {},
                       .blocks = tensor.type};
-    if (tensor.name == gguf_rotary_factors) {
-      factors.resize(static_cast<std::size_t>(tensor.shape.size()));
+    if (is_factors_name(tensor.name)) {
+      std::vector<float>& factors = all_factors.emplace_back(tensor.shape.size());
       tensor.produce([&](std::span<const std::byte> produced) {
         std::memcpy(factors.data(), produced.data(), produced.size());
       });
@@ -294,7 +318,7 @@ void save_gguf(const Transformer& model, const std::filesystem::path& file,
     tensors.push_back(packed(std::move(tensor), block));
   }
   const AttentionSpecification& attention = decoder.block.attention;
-  if (auto factors = rotary_factors(attention.rotary, attention.head_size); !factors.empty()) {
+  for (RotaryFactors& factors : rotary_factor_tensors(attention)) {
     tensors.push_back(factors_tensor(std::move(factors)));
   }
   require_described(architecture, metadata, tensors);

@@ -30,7 +30,9 @@ const char* llama_name(Role role) {
     case Role::norm_2: return "post_attention_layernorm";
     case Role::gate: return "mlp.gate_proj";
     case Role::up: return "mlp.up_proj";
+    case Role::attention_out_norm: return "post_attention_layernorm";
     case Role::down: return "mlp.down_proj";
+    case Role::feed_forward_out_norm: return "post_feedforward_layernorm";
     case Role::final_norm: return "model.norm";
     case Role::unembedding: return "lm_head";
     default: break;

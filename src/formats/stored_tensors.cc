@@ -14,14 +14,20 @@ namespace {
 
 using kernels::WeightFormat;
 
+// (R, …) of another number of rows.
+Shape with_rows(const Shape& shape, std::int64_t rows) {
+  return shape.rank() == 1 ? Shape{rows} : Shape{rows, shape[1]};
+}
+
 Shape shape_in_file(const StoredTensor& stored) {
   switch (stored.storage) {
     case Storage::transposed: return {stored.shape[1], stored.shape[0]};
     case Storage::one_row: return {1, stored.shape[0]};
     default: break;
   }
+  if (stored.joined_rows > 0) return with_rows(stored.shape, stored.joined_rows);
   if (stored.unused_rows == 0) return stored.shape;
-  return {stored.unused_rows + stored.shape[0], stored.shape[1]};
+  return with_rows(stored.shape, stored.unused_rows + stored.shape[0]);
 }
 
 // The rows of a parameter that a tensor holds.
@@ -30,18 +36,22 @@ View<T> rows_of(View<T> parameter, const StoredTensor& stored) {
   return parameter.slice(0, stored.first_row, stored.first_row + stored.shape[0]);
 }
 
-// Copies (H, 3, D, …) rows to (3, H, D, …), or back: of numbers, or of blocks.
+// Copies (G, H/G + 2, D, …) rows to (H + 2G, D, …), all queries, keys and values, or back: of
+// numbers, or of blocks.
 enum class Direction { to_memory, to_file };
 template <class T>
 void interleave(const AttentionSpecification& attention, Direction direction,
                 std::span<const T> from, std::span<T> to) {
-  const std::int64_t heads = attention.query_heads, size = attention.head_size;
-  const std::size_t block = from.size() / static_cast<std::size_t>(3 * heads);
-  check(std::ssize(from) % (3 * heads * size) == 0, "whole heads are interleaved");
-  for (std::int64_t h = 0; h < heads; ++h) {
-    for (std::int64_t part = 0; part < 3; ++part) {
-      const std::size_t in_file = static_cast<std::size_t>(3 * h + part) * block;
-      const std::size_t in_memory = static_cast<std::size_t>(part * heads + h) * block;
+  const std::int64_t heads = attention.query_heads, groups = attention.key_value_heads;
+  const std::int64_t queries = attention.group_size(), parts = heads + 2 * groups;
+  const std::size_t block = from.size() / static_cast<std::size_t>(parts);
+  check(std::ssize(from) % (parts * attention.head_size) == 0, "whole heads are interleaved");
+  for (std::int64_t group = 0; group < groups; ++group) {
+    for (std::int64_t part = 0; part < queries + 2; ++part) {
+      const std::int64_t own =
+          part < queries ? group * queries + part : heads + (part - queries) * groups + group;
+      const std::size_t in_file = static_cast<std::size_t>(group * (queries + 2) + part) * block;
+      const std::size_t in_memory = static_cast<std::size_t>(own) * block;
       const bool loads = direction == Direction::to_memory;
       std::ranges::copy(from.subspan(loads ? in_file : in_memory, block),
                         to.begin() + static_cast<std::ptrdiff_t>(loads ? in_memory : in_file));
@@ -147,7 +157,10 @@ StoredIntegers StoredModel::integers_of(const TensorSource& source,
                                         const StoredTensor& stored) const {
   const std::string bare(without_prefix(stored.name));
   const bool is_bare = source.find(integers_name(bare, weights_)) != nullptr;
-  return find_integers(source, is_bare ? bare : std::string(format_.prefix) + bare, stored.shape,
+  // Outputs first, whatever the storage of floats.
+  const Shape matrix =
+      stored.joined_rows > 0 ? with_rows(stored.shape, stored.joined_rows) : stored.shape;
+  return find_integers(source, is_bare ? bare : std::string(format_.prefix) + bare, matrix,
                        weights_);
 }
 
@@ -238,6 +251,15 @@ void StoredModel::check_tensors(const TensorSource& source) const {
 
 void StoredModel::read_rows(const TensorSource& source, const StoredTensor& stored,
                             View<float> rows) const {
+  if (stored.joined_rows > 0) {
+    StoredTensor joined = stored;
+    joined.shape = shape_in_file(stored);
+    joined.joined_rows = 0;
+    Tensor<float> all(joined.shape);
+    read_rows(source, joined, all);
+    const std::int64_t first = stored.first_joined_row;
+    return kernels::copy(all.view().slice(0, first, first + stored.shape[0]), rows);
+  }
   if (holds_integers(stored)) {
     return read_integers(source, integers_of(source, stored), weights_, rows);
   }
@@ -263,6 +285,9 @@ void StoredModel::read_one(const TensorSource& source, const StoredTensor& store
   const View<float> rows = rows_of(parameters.tensor(stored.parameter), stored);
   if (!moves_rows(stored.storage)) {
     read_rows(source, stored, rows);
+    if (stored.storage == Storage::less_one) {
+      for (float& gain : rows.span()) gain += 1;
+    }
     return check_aliases(source, stored, rows);
   }
   Tensor<float> in_file(stored.shape);
@@ -428,6 +453,9 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
   } else {
     std::ranges::copy(rows.span(), used.data());
   }
+  if (stored.storage == Storage::less_one) {
+    for (float& gain : used.span()) gain -= 1;
+  }
   return values;
 }
 
@@ -469,11 +497,38 @@ std::vector<OutgoingTensor> StoredModel::outgoing(const Parameters& parameters,
   return tensors;
 }
 
+// The tensor of several parameters, with the first of them.
+void StoredModel::append_joined(const StoredTensor& stored, const Parameters& parameters,
+                                std::deque<Tensor<float>>& room,
+                                std::vector<OutgoingTensor>& tensors) const {
+  if (stored.first_joined_row > 0) return;
+  std::vector<View<const float>> parts;
+  for (const StoredTensor& part : tensors_) {
+    if (part.name == stored.name) parts.push_back(rows_of(parameters.tensor(part.parameter), part));
+  }
+  const Shape shape = shape_in_file(stored);
+  const auto produce = [parts = std::move(parts)](const ByteSink& sink) {
+    for (const View<const float>& part : parts) sink(std::as_bytes(part.span()));
+  };
+  if (holds_integers(stored)) {
+    Tensor<float>& all = room.emplace_back(shape);
+    std::byte* to = std::as_writable_bytes(all.span()).data();
+    produce([&](std::span<const std::byte> bytes) { to = std::ranges::copy(bytes, to).out; });
+    return append_integers(tensors, stored.name, all, weights_);
+  }
+  OutgoingTensor tensor{
+      .name = stored.name, .dtype = DType::f32, .shape = shape, .produce = produce};
+  const bool rounds = weights_ == WeightFormat::bf16 && is_rounded(stored);
+  tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
+}
+
 void StoredModel::append(const StoredTensor& stored, const Parameters& parameters,
                          std::deque<Tensor<float>>& room,
                          std::vector<OutgoingTensor>& tensors) const {
+  if (stored.joined_rows > 0) return append_joined(stored, parameters, room, tensors);
   View<const float> rows = rows_of(parameters.tensor(stored.parameter), stored);
-  const bool is_copied = moves_rows(stored.storage) || stored.unused_rows > 0;
+  const bool is_copied =
+      moves_rows(stored.storage) || stored.unused_rows > 0 || stored.storage == Storage::less_one;
   if (holds_integers(stored)) {
     if (is_copied) rows = room.emplace_back(in_file(stored, rows));
     return append_integers(tensors, stored.name, rows, weights_);

@@ -75,6 +75,8 @@ class StoredModel {
                 Parameters& parameters) const;
   void read_rows(const TensorSource& source, const StoredTensor& stored, View<float> rows) const;
   Tensor<float> in_file(const StoredTensor& stored, View<const float> rows) const;
+  void append_joined(const StoredTensor& stored, const Parameters& parameters,
+                     std::deque<Tensor<float>>& room, std::vector<OutgoingTensor>& tensors) const;
   void append(const StoredTensor& stored, const Parameters& parameters,
               std::deque<Tensor<float>>& room, std::vector<OutgoingTensor>& tensors) const;
   void check_zero(const TensorSource& source, const StoredTensor& stored) const;

@@ -46,10 +46,11 @@ void rms_norm_backward(View<const float> x, const NormParameters<float>& paramet
 void rotary_forward(View<float> x, const RotaryTable<float>& table);
 void rotary_backward(View<float> d_x, const RotaryTable<float>& table);
 
-// out (N, O) = x (N, I)·weightᵀ + bias. d_x overwrites. With Precision::bf16 both operands of the
-// product are rounded first. `positions` (0: N; or decoding_step) is the length of the sequence
-// that these rows are part of. It alone chooses between dot products, for few rows, and a matrix
-// product: a row has the same bits beside any other rows.
+// out (N, O) = x (N, I)·weightᵀ + bias, within the soft cap where there is one. d_x overwrites, and
+// backward is of the product alone (soft_cap_backward comes before it). With Precision::bf16 both
+// operands of the product are rounded first. `positions` (0: N; or decoding_step) is the length of
+// the sequence that these rows are part of. It alone chooses between dot products, for few rows,
+// and a matrix product: a row has the same bits beside any other rows.
 void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
                     std::int64_t positions = 0);
 void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,
@@ -62,6 +63,11 @@ void linear_backward_parameters(View<const float> x, View<const float> d_out,
 void activation_forward(View<const float> x, Activation activation, View<float> out);
 void activation_backward(View<const float> x, Activation activation, View<const float> d_out,
                          View<float> d_x);
+
+// out = cap·tanh(x/cap), element by element, any shape: numbers within ±cap. out may be x. Backward
+// is from what forward gave: d_x = d_out·(1 − (out/cap)²), which may be d_out.
+void soft_cap_forward(View<const float> x, float cap, View<float> out);
+void soft_cap_backward(View<const float> out, float cap, View<const float> d_out, View<float> d_x);
 
 // out = activation(gate) · up, element by element (Shazeer 2020), any shape. Backward overwrites
 // d_gate and d_up; d_gate may be d_out.

@@ -180,6 +180,12 @@ void same_shape(const View<T>& x, const View<Out>& out, std::string_view x_name,
 }
 
 template <class T>
+void soft_cap(T cap) {
+  require(cap > T(0) && std::isfinite(cap), ErrorCode::invalid_argument,
+          "the soft cap is {}: expected a positive number", cap);
+}
+
+template <class T>
 void gated_activation_backward(const View<const T>& gate, const View<const T>& up,
                                const View<const T>& d_out, const View<T>& d_gate,
                                const View<T>& d_up) {

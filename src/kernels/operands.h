@@ -94,6 +94,7 @@ struct LinearParameters {
   Precision precision = Precision::f32;
   const PreparedWeight* prepared = nullptr;  // used by forward instead of `weight`
   const PackedWeight* packed = nullptr;      // `weight`, packed for f32 products
+  T soft_cap = T(0);                         // outputs become cap·tanh(outputs/cap); 0: no cap
 };
 
 template <class T>

@@ -57,17 +57,26 @@ struct ActivationPlan {
     planner.want(branch_out, {n, c});
     for (BlockActivations& block : blocks) {
       const bool is_first = &block == &blocks.front();
-      want_norm(config, block.norm_1_saved, n);
-      if (is_first || !shares || config.is_post_norm()) planner.want(block.norm_1, {n, c});
+      const bool norms_stream = config.has_input_norms() || config.is_post_norm();
+      if (norms_stream) want_norm(config, block.norm_1_saved, n);
+      if (norms_stream && (is_first || !shares || config.is_post_norm())) {
+        planner.want(block.norm_1, {n, c});
+      }
       plan_heads(config.block.attention, block.attention, n);
       planner.want(block.attention.mixed_values, {n, a});
       planner.want(block.attention.log_sum_exp, {batch, config.heads(), positions});
+      if (config.has_output_norms()) {
+        want_norm(config, block.attention_out_saved, n);
+        planner.want(block.attention_result, {n, c});
+        want_norm(config, block.feed_forward_out_saved, n);
+        planner.want(block.feed_forward_result, {n, c});
+      }
       planner.want(block.residual_mid, {n, c});
       if (config.block.cross_attention) plan_cross(config, block, batch, positions, memory_rows);
-      want_norm(config, block.norm_2_saved, n);
+      if (norms_stream && !config.shares_norm()) want_norm(config, block.norm_2_saved, n);
       if (config.is_post_norm()) {
         planner.want(block.residual_post, {n, c});
-      } else if (is_first || !shares) {
+      } else if (norms_stream && !config.shares_norm() && (is_first || !shares)) {
         planner.want(block.norm_2, {n, c});
       }
       planner.want(block.feed_forward.pre, {n, config.feed_forward()});
@@ -98,8 +107,9 @@ struct ActivationPlan {
       planner.want(views.positioned, {n, attention.query_width() + attention.key_value_width()});
     }
     if (attention.query_key_norm) {
-      planner.want(views.query_deviation, {n, attention.query_heads});
-      planner.want(views.key_deviation, {n, attention.key_value_heads});
+      const auto norms = [&](std::int64_t heads) { return heads / attention.heads_of_norm(heads); };
+      planner.want(views.query_deviation, {n, norms(attention.query_heads)});
+      planner.want(views.key_deviation, {n, norms(attention.key_value_heads)});
     }
   }
   void plan_cross(const StackSpecification& config, BlockActivations& block, std::int64_t batch,
@@ -132,6 +142,7 @@ void plan_gradients(Planner& planner, ActivationGradientViews& views,
   planner.want(views.branch, {rows, config.channels});
   planner.want(views.norm, {rows, config.channels});
   if (config.is_parallel()) planner.want(views.residual_mid, {rows, config.channels});
+  if (config.shares_norm()) planner.want(views.shared_norm, {rows, config.channels});
   planner.want(views.query_key_value, {rows, config.block.attention.projected_width()});
   if (const auto& cross = config.block.cross_attention) {
     mixed = std::max(mixed, cross->query_width());
@@ -184,6 +195,14 @@ void StackActivations::resize(std::int64_t batch, std::int64_t positions,
     block.output = plan.streams.empty() ? plan.embedding : plan.streams[layer];
     (config_.is_post_norm() ? block.norm_2 : block.residual_post) = block.output;
     block.branch_out = plan.branch_out;
+    for (View<float> BlockActivations::*const result :
+         {&BlockActivations::attention_result, &BlockActivations::feed_forward_result}) {
+      if (!(block.*result).present()) block.*result = plan.branch_out;
+    }
+    if (config_.shares_norm()) {
+      block.norm_2 = block.norm_1;
+      block.norm_2_saved = block.norm_1_saved;
+    }
   }
   if (!config_.embedding_norm) ends_.embedding_sum = plan.embedding;
   if (!ends_.final_norm.present()) ends_.final_norm = last_residual();

@@ -15,8 +15,8 @@ struct AttentionActivations {
   View<float> query_key_value;  // (N, A + 2K): projections
   // (N, A + K): queries and keys as attention reads them; absent where these are the projections.
   View<float> positioned;
-  View<float> query_deviation;  // (N, H): of the query norm, reciprocal; absent without one
-  View<float> key_deviation;    // (N, G)
+  View<float> query_deviation;  // (N, H): of the query norm, reciprocal, or (N, 1) of all heads
+  View<float> key_deviation;    // (N, G), or (N, 1); both absent without norms
   View<float> mixed_values;     // (N, A): heads side by side, the concatenation
   View<float> log_sum_exp;      // (B, H, T)
 };
@@ -36,23 +36,28 @@ struct FeedForwardActivations {
 };
 
 // Where norms come before their branches, a branch reads the norm of the stream and adds to the
-// stream; where they come after, it reads the stream, and the norm of the sum is the stream.
+// stream; where they come after, it reads the stream, and the norm of the sum is the stream. Where
+// what a branch gives is normalised, it adds the norm of that.
 struct BlockActivations {
   View<float> residual_pre;  // (N, C)
   NormSaved norm_1_saved;    // (N) each
   View<float> norm_1;        // (N, C): of residual_pre, or of residual_mid
   AttentionActivations attention;
-  View<float> residual_mid;    // (N, C): the sum after attention
-  NormSaved cross_norm_saved;  // these four are absent without cross-attention
-  View<float> cross_norm;      // (N, C): of residual_mid, or of residual_cross
+  NormSaved attention_out_saved;  // of the norm of what attention gives; absent without one
+  View<float> attention_result;   // (N, C): what attention gives; branch_out without such a norm
+  View<float> residual_mid;       // (N, C): the sum after attention
+  NormSaved cross_norm_saved;     // these four are absent without cross-attention
+  View<float> cross_norm;         // (N, C): of residual_mid, or of residual_cross
   CrossActivations cross;
   View<float> residual_cross;  // (N, C): the sum after cross-attention
   NormSaved norm_2_saved;
   View<float> norm_2;  // (N, C): of the sum before feed-forward, or of residual_post
   FeedForwardActivations feed_forward;
-  View<float> branch_out;     // (N, C): what a branch adds to the stream
-  View<float> residual_post;  // (N, C): the sum after feed-forward
-  View<float> output;         // (N, C): the stream after the block; residual_post, or norm_2
+  NormSaved feed_forward_out_saved;
+  View<float> feed_forward_result;  // (N, C)
+  View<float> branch_out;           // (N, C): what a branch adds to the stream
+  View<float> residual_post;        // (N, C): the sum after feed-forward
+  View<float> output;               // (N, C): the stream after the block; residual_post, or norm_2
 };
 
 // Of the head of a masked language model, all (N, C).
@@ -128,6 +133,7 @@ struct ActivationGradientViews {
   View<float> branch;           // (N, C): of a branch's output
   View<float> norm;             // (N, C): of a norm's output
   View<float> residual_mid;     // (N, C): a copy of residual, where the residual is parallel
+  View<float> shared_norm;      // (N, C): of what feed-forward read, where branches share a norm
   View<float> query_key_value;  // (N, A + 2K)
   View<float> mixed_values;     // (N, A): of either attention
   View<float> cross_query;      // (N, A)

@@ -30,6 +30,14 @@ void validate_rotary(const AttentionSpecification& attention) {
           "{} of a head of {} channels rotate in pairs: expected a positive even number, not {}",
           rotary.fraction, attention.head_size, attention.rotary_channels());
   const RotaryScaling& scaling = rotary.scaling;
+  const bool by_length =
+      scaling.kind == RotaryScalingKind::dynamic || scaling.kind == RotaryScalingKind::longrope;
+  require(rotary.local_base == 0 ||
+              (std::isfinite(rotary.local_base) && rotary.local_base > 1 && !by_length),
+          ErrorCode::invalid_argument,
+          "the rotary base of local layers must be 0 (none) or above 1, without a scaling that "
+          "depends on the length of a text, not {}",
+          rotary.local_base);
   if (scaling.kind == RotaryScalingKind::none) return;
   require(std::isfinite(scaling.factor) && scaling.factor >= 1, ErrorCode::invalid_argument,
           "the factor of a rotary scaling must be at least 1, not {}", scaling.factor);
@@ -57,6 +65,22 @@ void validate_rotary(const AttentionSpecification& attention) {
     for (const double magnitude : {scaling.magnitude, scaling.magnitude_all}) {
       require(std::isfinite(magnitude) && magnitude >= 0, ErrorCode::invalid_argument,
               "mscale and mscale_all_dim must be 0 or more, not {}", magnitude);
+    }
+  }
+  if (scaling.kind == RotaryScalingKind::longrope) {
+    require(std::isfinite(scaling.attention_factor) && scaling.attention_factor >= 0,
+            ErrorCode::invalid_argument, "attention_factor must be 0 or more, not {}",
+            scaling.attention_factor);
+    for (const std::vector<double>* const factors :
+         {&scaling.short_factors, &scaling.long_factors}) {
+      require(std::ssize(*factors) == attention.rotary_channels() / 2, ErrorCode::invalid_argument,
+              "a longrope scaling has a short and a long factor for each of {} pairs of channels: "
+              "got {}",
+              attention.rotary_channels() / 2, factors->size());
+      for (const double factor : *factors) {
+        require(std::isfinite(factor) && factor > 0, ErrorCode::invalid_argument,
+                "the factors of a longrope scaling must be above 0, not {}", factor);
+      }
     }
   }
   if (scaling.kind == RotaryScalingKind::dynamic) {
@@ -103,6 +127,9 @@ void validate_attention(const AttentionSpecification& attention, std::int64_t la
           "the scale of scores must be 0 (1/sqrt(head size)) or positive, not {}", attention.scale);
   require(std::isfinite(attention.soft_cap) && attention.soft_cap >= 0, ErrorCode::invalid_argument,
           "the soft cap of scores must be 0 (none) or positive, not {}", attention.soft_cap);
+  require(attention.query_key_norm || attention.head_norms == HeadNormExtent::each_head,
+          ErrorCode::invalid_argument,
+          "norms of all heads together need norms of queries and keys");
   validate_mask(attention.mask, layers);
   if (attention.positions == PositionKind::rotary) validate_rotary(attention);
   if (attention.positions == PositionKind::relative) validate_relative(attention.relative);
@@ -112,6 +139,14 @@ void validate_attention(const AttentionSpecification& attention, std::int64_t la
 
 std::int64_t AttentionSpecification::rotary_channels() const {
   return std::llround(std::floor(rotary.fraction * static_cast<double>(head_size) + 1e-6));
+}
+
+RotarySpecification AttentionSpecification::rotary_of(std::int64_t layer) const {
+  RotarySpecification own = rotary;
+  if (!has_local_rotary() || window(layer) == 0) return own;
+  own.base = rotary.local_base;
+  own.scaling = {};
+  return own;
 }
 
 float AttentionSpecification::score_scale() const {
@@ -136,6 +171,8 @@ void StackSpecification::validate() const {
           "layer_norm_epsilon must be positive, not {}", block.norm.epsilon);
   require(block.norm.kind == NormKind::layer || !block.norm.bias, ErrorCode::invalid_argument,
           "an RMS norm has no bias");
+  require(!has_output_norms() || !block.cross_attention, ErrorCode::invalid_argument,
+          "norms of what branches give are those of models of one stack");
   require(block.residual == ResidualKind::sequential ||
               (block.norm.placement == NormPlacement::pre && !block.cross_attention),
           ErrorCode::invalid_argument,
@@ -146,6 +183,8 @@ void StackSpecification::validate() const {
           ErrorCode::invalid_argument,
           "the scale before the unembedding must be positive, and 1 without a final norm, not {}",
           logit_scale);
+  require(std::isfinite(logit_cap) && logit_cap >= 0, ErrorCode::invalid_argument,
+          "the soft cap of logits must be 0 (none) or positive, not {}", logit_cap);
   require(token_types >= 0 && token_types <= max_extent, ErrorCode::invalid_argument,
           "token types must be between 0 and {}, not {}", max_extent, token_types);
   require(has_unembedding || !prediction_head, ErrorCode::invalid_argument,
@@ -237,6 +276,16 @@ const char* position_kind_name(PositionKind kind) {
 }
 
 const char* norm_kind_name(NormKind kind) { return kind == NormKind::rms ? "rms" : "layer"; }
+
+const char* norm_placement_name(NormPlacement placement) {
+  switch (placement) {
+    case NormPlacement::pre: return "pre";
+    case NormPlacement::post: return "post";
+    case NormPlacement::output: return "output";
+    case NormPlacement::around: return "around";
+  }
+  return "unknown";
+}
 
 const char* activation_name(Activation activation) {
   return kernels::description_of(activation).names.front().data();

@@ -25,8 +25,10 @@ enum class NormKind {
   rms,    // x / √mean(x²) · gain (Zhang, Sennrich 2019)
 };
 enum class NormPlacement {
-  pre,   // x + branch(norm(x))
-  post,  // norm(x + branch(x)), the original Transformer
+  pre,     // x + branch(norm(x))
+  post,    // norm(x + branch(x)), the original Transformer
+  output,  // x + norm(branch(x)): OLMo 2
+  around,  // x + norm(branch(norm(x))): Gemma 2
 };
 struct NormSpecification {
   NormKind kind = NormKind::layer;
@@ -64,22 +66,28 @@ struct RelativePositions {
   bool operator==(const RelativePositions&) const = default;
 };
 
-enum class RotaryScalingKind { none, linear, dynamic, llama3, yarn };
+enum class RotaryScalingKind { none, linear, dynamic, llama3, yarn, longrope };
 
 // How rotary frequencies are changed for contexts longer than those of pretraining.
 struct RotaryScaling {
   RotaryScalingKind kind = RotaryScalingKind::none;
   double factor = 1;                  // by which the context grows
-  std::int64_t original_context = 0;  // of pretraining: dynamic, llama3, yarn
+  std::int64_t original_context = 0;  // of pretraining: dynamic, llama3, yarn, longrope
   double low_frequency_factor = 1;    // llama3
   double high_frequency_factor = 4;   // llama3
   double fast_rotations = 32;         // yarn's beta_fast
   double slow_rotations = 1;          // yarn's beta_slow
-  double attention_factor = 0;        // yarn's; 0: m(1), or m(magnitude) / m(magnitude_all)
+  // yarn's; 0: m(1), or m(magnitude) / m(magnitude_all). longrope's; 0: √(1 + ln f / ln O) for the
+  // factor f and the original context O
+  double attention_factor = 0;
   // yarn's mscale and mscale_all_dim: m(s) = 0.1·s·ln(factor) + 1; 0: none
   double magnitude = 0;
   double magnitude_all = 0;
   bool whole_channels = true;  // yarn's truncate: the ramp begins and ends at whole channels
+  // longrope: what the frequencies (R/2) are divided by, in texts of up to the original context and
+  // in longer ones
+  std::vector<double> short_factors{};
+  std::vector<double> long_factors{};
 
   bool operator==(const RotaryScaling&) const = default;
 };
@@ -89,6 +97,8 @@ struct RotarySpecification {
   double fraction = 1;  // of a head that rotates: R = fraction·D, its first channels
   RotaryPairing pairing = RotaryPairing::halves;
   RotaryScaling scaling;
+  // The base of layers with a window, which no scaling changes; 0: as in the others.
+  double local_base = 0;
 
   bool operator==(const RotarySpecification&) const = default;
 };
@@ -107,6 +117,12 @@ struct MaskSpecification {
   bool operator==(const MaskSpecification&) const = default;
 };
 
+// What an RMS norm of queries or keys takes together.
+enum class HeadNormExtent {
+  each_head,  // gains (D), the same for all heads: Qwen 3
+  all_heads,  // gains of all channels, and one size of them all: OLMo 2
+};
+
 struct AttentionSpecification {
   std::int64_t query_heads = 12;      // H
   std::int64_t key_value_heads = 12;  // G, a divisor of H: H/G query heads share a key head
@@ -119,8 +135,9 @@ struct AttentionSpecification {
   bool query_bias = true;       // of the projections to query, key and value
   bool output_bias = true;      // of the projection back to the stream
   float scale = 0.0F;           // of scores; 0: 1/√D
-  bool query_key_norm = false;  // RMS norms of each query and key, before they rotate
-  float soft_cap = 0.0F;        // scores become cap·tanh(scores/cap); 0: no cap
+  bool query_key_norm = false;  // RMS norms of queries and keys, before they rotate
+  HeadNormExtent head_norms = HeadNormExtent::each_head;
+  float soft_cap = 0.0F;  // scores become cap·tanh(scores/cap); 0: no cap
 
   std::int64_t query_width() const { return query_heads * head_size; }          // A = H·D
   std::int64_t key_value_width() const { return key_value_heads * head_size; }  // K = G·D
@@ -134,6 +151,16 @@ struct AttentionSpecification {
   }
   std::int64_t window(std::int64_t layer) const {
     return mask.windows.empty() ? 0 : mask.windows[static_cast<std::size_t>(layer)];
+  }
+
+  // Of a layer: `rotary`, or what layers with a window have instead.
+  RotarySpecification rotary_of(std::int64_t layer) const;
+  bool has_local_rotary() const {
+    return positions == PositionKind::rotary && rotary.local_base > 0;
+  }
+  // The heads that a norm of queries or keys takes together, of so many.
+  std::int64_t heads_of_norm(std::int64_t heads) const {
+    return head_norms == HeadNormExtent::all_heads ? heads : 1;
   }
 
   // Whether queries and keys change between their projection and attention: by norms of their own,
@@ -153,8 +180,9 @@ struct FeedForwardSpecification {
 };
 
 enum class ResidualKind {
-  sequential,  // feed-forward reads the stream after attention
-  parallel,    // both read the stream before the block
+  sequential,       // feed-forward reads the stream after attention
+  parallel,         // both read the stream before the block
+  parallel_shared,  // and one norm of it: Falcon 7B
 };
 
 struct BlockSpecification {
@@ -185,6 +213,7 @@ struct StackSpecification {
   bool tied_unembedding = true;   // the unembedding is the token embedding
   bool unembedding_bias = false;  // added to the logits
   float logit_scale = 1.0F;       // of the final norm's output before the unembedding
+  float logit_cap = 0.0F;         // logits become cap·tanh(logits/cap); 0: no cap
   // A linear layer, feed-forward's activation and a norm before the unembedding: the head of
   // BERT's masked language model.
   bool prediction_head = false;
@@ -204,9 +233,21 @@ struct StackSpecification {
   bool has_position_vectors() const {
     return has_position_table() || block.attention.positions == PositionKind::sinusoidal;
   }
+  // Norms of the sums of the stream and a branch.
   bool is_post_norm() const { return block.norm.placement == NormPlacement::post; }
+  // Norms of what branches read, and of what they give.
+  bool has_input_norms() const {
+    return block.norm.placement == NormPlacement::pre ||
+           block.norm.placement == NormPlacement::around;
+  }
+  bool has_output_norms() const {
+    return block.norm.placement == NormPlacement::output ||
+           block.norm.placement == NormPlacement::around;
+  }
   bool is_causal() const { return block.attention.mask.kind != MaskKind::full; }
-  bool is_parallel() const { return block.residual == ResidualKind::parallel; }
+  bool is_parallel() const { return block.residual != ResidualKind::sequential; }
+  // Whether both branches read the first norm.
+  bool shares_norm() const { return block.residual == ResidualKind::parallel_shared; }
 
   // Throws Error{invalid_argument} naming the first impossible value.
   void validate() const;
@@ -256,8 +297,9 @@ enum class Biases { none, all };
 void set_biases(StackSpecification& stack, Biases biases);
 bool has_biases(const StackSpecification& stack);  // any of them
 
-const char* position_kind_name(PositionKind kind);   // "learned", "rotary", "sinusoidal", "none"
-const char* norm_kind_name(NormKind kind);           // "layer", "rms"
+const char* position_kind_name(PositionKind kind);  // "learned", "rotary", "sinusoidal", "none"
+const char* norm_kind_name(NormKind kind);          // "layer", "rms"
+const char* norm_placement_name(NormPlacement placement);  // "pre", "post", "output", "around"
 const char* activation_name(Activation activation);  // Hugging Face's: "gelu_new", "gelu", "relu"
 
 // Whether heed can run and train the model. Throws Error{unsupported} naming what it cannot.

@@ -44,8 +44,8 @@ void self_attention_forward(const LayerPass& at, const BlockActivations& block) 
 
   // 4. what the heads found, side by side, is written in the language of the stream:
   //    (N, A) -> (N, C)
-  project(pass, saved.mixed_values, at.parameters.projection, block.branch_out);
-  edit_head_results(at, saved.mixed_values, block.branch_out);
+  project(pass, saved.mixed_values, at.parameters.projection, block.attention_result);
+  edit_head_results(at, saved.mixed_values, block.attention_result);
   observe_head_results(at, saved.mixed_values);
 }
 

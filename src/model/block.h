@@ -1,7 +1,8 @@
 // A transformer block: x + attention(norm(x)), then x + feed_forward(norm(x)); or, where the
 // residual is parallel, x + attention(norm(x)) + feed_forward(norm(x)); or, where norms come after
-// their branches, norm(x + attention(x)), then norm(x + feed_forward(x)). A decoder that attends to
-// an encoder does so between the two.
+// their branches, norm(x + attention(x)), then norm(x + feed_forward(x)). Norms may also be of what
+// a branch gives: x + norm(attention(x)). A decoder that attends to an encoder does so between the
+// two.
 #pragma once
 
 #include "model/stages.h"
@@ -21,7 +22,7 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
 // What attention reads: the norm of the stream, or the stream.
 inline View<float> attention_stream(const StackSpecification& stack,
                                     const BlockActivations& saved) {
-  return stack.is_post_norm() ? saved.residual_pre : saved.norm_1;
+  return stack.has_input_norms() ? saved.norm_1 : saved.residual_pre;
 }
 // What cross-attention reads.
 inline View<float> cross_stream(const StackSpecification& stack, const BlockActivations& saved) {

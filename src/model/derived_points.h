@@ -59,6 +59,11 @@ inline constexpr NormPoints norm_2_points{PointKind::norm_2_scale, PointKind::no
 // Where the norm is of the sum after feed-forward, not of what feed-forward reads.
 inline constexpr NormPoints norm_of_sum_points{PointKind::norm_2_scale,
                                                PointKind::norm_2_normalized};
+// Of what a branch gives.
+inline constexpr NormPoints attention_out_norm_points{PointKind::attention_out_scale,
+                                                      PointKind::attention_out_normalized};
+inline constexpr NormPoints feed_forward_out_norm_points{PointKind::feed_forward_out_scale,
+                                                         PointKind::feed_forward_out_normalized};
 inline constexpr NormPoints final_norm_points{PointKind::final_scale, PointKind::final_normalized};
 
 // Of a norm of the stream x (N, C).

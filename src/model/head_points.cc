@@ -98,7 +98,7 @@ struct HeadNorm {
         mean(Shape{x.shape()[0]}),
         reciprocal_deviation(Shape{x.shape()[0]}),
         is_layer_norm_(at.stack.block.norm.kind == NormKind::layer) {
-    if (at.stack.is_post_norm()) {  // heads read the stream
+    if (!at.stack.has_input_norms()) {  // heads read the stream
       kernels::copy(x.view(), out);
       return;
     }
@@ -133,7 +133,7 @@ Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
     kernels::copy(d_query_key_value.slice(1, begin, begin + size), d_head);
     kernels::linear_backward_input(weight.view().slice(0, begin, begin + size), d_head, d_norm,
                                    linear.precision);
-    if (at.stack.is_post_norm()) {
+    if (!at.stack.has_input_norms()) {
       kernels::copy(d_norm.view(), rows_of_head(gradient, head));
       continue;
     }

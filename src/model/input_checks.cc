@@ -29,7 +29,7 @@ void require_predicts_next(const StackSpecification& config, std::string_view wh
           what);
 }
 
-void require_sums_to_logits(const StackSpecification& config, std::string_view what) {
+void require_stream_of_sums(const StackSpecification& config, std::string_view what) {
   require(!config.is_post_norm(), ErrorCode::unsupported,
           "{} needs a model with norms before its branches; this one has them after, so that its "
           "stream is not a sum",
@@ -37,6 +37,17 @@ void require_sums_to_logits(const StackSpecification& config, std::string_view w
   require(config.final_norm && !config.prediction_head, ErrorCode::unsupported,
           "{} needs logits that are computed from a final norm; this model {}", what,
           config.prediction_head ? "has a prediction head" : "has no final norm");
+}
+
+void require_sums_to_logits(const StackSpecification& config, std::string_view what) {
+  require_stream_of_sums(config, what);
+  require(!config.has_output_norms(), ErrorCode::unsupported,
+          "{} needs a model whose branches add what they give; this one adds the norms of it "
+          "(norm_placement '{}')",
+          what, norm_placement_name(config.block.norm.placement));
+  require(config.logit_cap == 0, ErrorCode::unsupported,
+          "{} needs logits that are sums; this model's have a soft cap of {}", what,
+          config.logit_cap);
 }
 
 std::int64_t checked_layer(std::int64_t layer, const StackSpecification& config) {

@@ -23,7 +23,11 @@ void require_positions_fit(const StackSpecification& config, std::int64_t positi
 // Throw Error{unsupported}.
 //   a decoder alone: each position predicts the next token, and sees none after it
 void require_predicts_next(const StackSpecification& config, std::string_view what);
-//   norms before the branches, and logits straight from a final norm: the stream is a sum
+//   no norms of sums, and logits from a final norm: the stream is a sum, which the logits follow
+//   from
+void require_stream_of_sums(const StackSpecification& config, std::string_view what);
+//   the same, no norms of what branches give, and no soft cap: a logit is a sum of what heads and
+//   neurons write, but for the final norm's scale
 void require_sums_to_logits(const StackSpecification& config, std::string_view what);
 
 // Return their argument. Throw Error{invalid_argument} for an index that the model does not have.

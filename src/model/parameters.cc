@@ -74,20 +74,27 @@ Stack bind_stack(const Architecture& architecture, std::size_t index, const auto
                                                  .site,
                            .tied_unembedding = stack.tied_unembedding}};
   if (stack.has_unembedding) bound.unembedding = bind(make_linear, Role::unembedding);
+  if constexpr (requires { bound.unembedding.soft_cap; }) {  // parameters, not gradients
+    bound.unembedding.soft_cap = stack.logit_cap;
+  }
+  const Role second_norm = stack.shares_norm() ? Role::norm_1 : Role::norm_2;
   for (std::int64_t layer = 0; layer < stack.layers; ++layer) {
-    bound.blocks.push_back({.norm_1 = bind(make_norm, Role::norm_1, layer),
-                            .query_key_value = bind(make_linear, Role::query_key_value, layer),
-                            .query_norm = bind(make_norm, Role::query_norm, layer),
-                            .key_norm = bind(make_norm, Role::key_norm, layer),
-                            .projection = bind(make_linear, Role::attention_output, layer),
-                            .cross_norm = bind(make_norm, Role::cross_norm, layer),
-                            .cross_query = bind(make_linear, Role::cross_query, layer),
-                            .cross_key_value = bind(make_linear, Role::cross_key_value, layer),
-                            .cross_output = bind(make_linear, Role::cross_output, layer),
-                            .norm_2 = bind(make_norm, Role::norm_2, layer),
-                            .gate = bind(make_linear, Role::gate, layer),
-                            .up = bind(make_linear, Role::up, layer),
-                            .down = bind(make_linear, Role::down, layer)});
+    bound.blocks.push_back(
+        {.norm_1 = bind(make_norm, Role::norm_1, layer),
+         .query_key_value = bind(make_linear, Role::query_key_value, layer),
+         .query_norm = bind(make_norm, Role::query_norm, layer),
+         .key_norm = bind(make_norm, Role::key_norm, layer),
+         .projection = bind(make_linear, Role::attention_output, layer),
+         .attention_out_norm = bind(make_norm, Role::attention_out_norm, layer),
+         .cross_norm = bind(make_norm, Role::cross_norm, layer),
+         .cross_query = bind(make_linear, Role::cross_query, layer),
+         .cross_key_value = bind(make_linear, Role::cross_key_value, layer),
+         .cross_output = bind(make_linear, Role::cross_output, layer),
+         .norm_2 = bind(make_norm, second_norm, layer),
+         .gate = bind(make_linear, Role::gate, layer),
+         .up = bind(make_linear, Role::up, layer),
+         .down = bind(make_linear, Role::down, layer),
+         .feed_forward_out_norm = bind(make_norm, Role::feed_forward_out_norm, layer)});
   }
   return bound;
 }
@@ -119,13 +126,18 @@ std::vector<Parameter> parameters_of(const StackSpecification& stack) {
   }
   if (stack.embedding_norm) add(Role::embedding_norm, {c}, norm.bias);
   for (layer = 0; layer < stack.layers; ++layer) {
-    add(Role::norm_1, {c}, norm.bias);
+    const bool norms_stream = stack.has_input_norms() || stack.is_post_norm();
+    if (norms_stream) add(Role::norm_1, {c}, norm.bias);
     add(Role::query_key_value, {attention.projected_width(), c}, attention.query_bias);
     if (attention.query_key_norm) {
-      add(Role::query_norm, {attention.head_size}, false);
-      add(Role::key_norm, {attention.head_size}, false);
+      const auto width = [&](std::int64_t heads) {
+        return attention.heads_of_norm(heads) * attention.head_size;
+      };
+      add(Role::query_norm, {width(attention.query_heads)}, false);
+      add(Role::key_norm, {width(attention.key_value_heads)}, false);
     }
     add(Role::attention_output, {c, attention.query_width()}, attention.output_bias);
+    if (stack.has_output_norms()) add(Role::attention_out_norm, {c}, norm.bias);
     if (cross_attention) {
       const std::int64_t a = cross_attention->query_width();
       const std::int64_t k = cross_attention->key_value_width();
@@ -134,10 +146,11 @@ std::vector<Parameter> parameters_of(const StackSpecification& stack) {
       add(Role::cross_key_value, {2 * k, c}, cross_attention->query_bias);
       add(Role::cross_output, {c, a}, cross_attention->output_bias);
     }
-    add(Role::norm_2, {c}, norm.bias);
+    if (norms_stream && !stack.shares_norm()) add(Role::norm_2, {c}, norm.bias);
     if (feed_forward.gated) add(Role::gate, {f, c}, feed_forward.bias);
     add(Role::up, {f, c}, feed_forward.bias);
     add(Role::down, {c, f}, feed_forward.bias);
+    if (stack.has_output_norms()) add(Role::feed_forward_out_norm, {c}, norm.bias);
   }
   layer = -1;
   if (stack.final_norm) add(Role::final_norm, {c}, norm.bias);

@@ -25,18 +25,20 @@ using LinearWeightGradients = kernels::LinearGradients<float>;
 
 struct BlockParameters {
   NormWeights norm_1;
-  LinearWeights query_key_value;  // (A + 2K, C): rows of query, then key, then value
-  NormWeights query_norm;         // (D); absent: none
-  NormWeights key_norm;           // (D); absent: none
-  LinearWeights projection;       // (C, A)
-  NormWeights cross_norm;         // absent, like the next three: no cross-attention
-  LinearWeights cross_query;      // (A, C)
-  LinearWeights cross_key_value;  // (2K, C): rows of key, then value
-  LinearWeights cross_output;     // (C, A)
-  NormWeights norm_2;
-  LinearWeights gate;  // (F, C); absent: feed-forward is not gated
-  LinearWeights up;    // (F, C)
-  LinearWeights down;  // (C, F)
+  LinearWeights query_key_value;   // (A + 2K, C): rows of query, then key, then value
+  NormWeights query_norm;          // (D), or (A) of all heads; absent: none
+  NormWeights key_norm;            // (D), or (K); absent: none
+  LinearWeights projection;        // (C, A)
+  NormWeights attention_out_norm;  // absent, like feed_forward_out_norm: no such norms
+  NormWeights cross_norm;          // absent, like the next three: no cross-attention
+  LinearWeights cross_query;       // (A, C)
+  LinearWeights cross_key_value;   // (2K, C): rows of key, then value
+  LinearWeights cross_output;      // (C, A)
+  NormWeights norm_2;              // norm_1 where both branches read it
+  LinearWeights gate;              // (F, C); absent: feed-forward is not gated
+  LinearWeights up;                // (F, C)
+  LinearWeights down;              // (C, F)
+  NormWeights feed_forward_out_norm;
 };
 
 struct BlockGradients {
@@ -46,6 +48,7 @@ struct BlockGradients {
   NormWeightGradients query_norm;
   NormWeightGradients key_norm;
   LinearWeightGradients projection;
+  NormWeightGradients attention_out_norm;
   NormWeightGradients cross_norm;
   LinearWeightGradients cross_query;
   LinearWeightGradients cross_key_value;
@@ -54,6 +57,7 @@ struct BlockGradients {
   LinearWeightGradients gate;
   LinearWeightGradients up;
   LinearWeightGradients down;
+  NormWeightGradients feed_forward_out_norm;
 };
 
 // Of one stack; views that the description does not ask for are absent.
@@ -90,9 +94,10 @@ struct StackGradients {
 // ask for are absent):
 //   token_embedding (V, C), position_embedding (P, C), token_type_embedding, position_bias
 //   (buckets, H), embedding_norm (C), and for each block
-//     norm_1 (C), query_key_value (A + 2K, C), query_norm (D), key_norm (D),
-//     attention_output (C, A), cross_norm (C), cross_query (A, C), cross_key_value (2K, C),
-//     cross_output (C, A), norm_2 (C), gate (F, C), up (F, C), down (C, F),
+//     norm_1 (C), query_key_value (A + 2K, C), query_norm (D or A), key_norm (D or K),
+//     attention_output (C, A), attention_out_norm (C), cross_norm (C), cross_query (A, C),
+//     cross_key_value (2K, C), cross_output (C, A), norm_2 (C), gate (F, C), up (F, C),
+//     down (C, F), feed_forward_out_norm (C),
 //   final_norm (C), prediction (C, C), prediction_norm (C), unembedding (V, C); each weight is
 //   followed by its bias. Of two stacks the encoder comes first; an embedding that they share is
 //   the encoder's.

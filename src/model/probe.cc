@@ -16,7 +16,7 @@ struct NamedPoint {
   bool in_block;
 };
 
-constexpr std::array<NamedPoint, 43> named_points{{
+constexpr std::array<NamedPoint, 47> named_points{{
     {PointKind::embedding, "hook_embed", false},
     {PointKind::position, "hook_pos_embed", false},
     {PointKind::residual_pre, "hook_resid_pre", true},
@@ -35,6 +35,8 @@ constexpr std::array<NamedPoint, 43> named_points{{
     {PointKind::pattern, "attn.hook_pattern", true},
     {PointKind::mixed_values, "attn.hook_z", true},
     {PointKind::head_results, "attn.hook_result", true},
+    {PointKind::attention_out_scale, "ln1_post.hook_scale", true},
+    {PointKind::attention_out_normalized, "ln1_post.hook_normalized", true},
     {PointKind::attention_out, "hook_attn_out", true},
     {PointKind::residual_mid, "hook_resid_mid", true},
     {PointKind::cross_norm_scale, "ln2.hook_scale", true},
@@ -53,6 +55,8 @@ constexpr std::array<NamedPoint, 43> named_points{{
     {PointKind::neurons_pre, "mlp.hook_pre", true},
     {PointKind::neurons_linear, "mlp.hook_pre_linear", true},
     {PointKind::neurons_post, "mlp.hook_post", true},
+    {PointKind::feed_forward_out_scale, "ln2_post.hook_scale", true},
+    {PointKind::feed_forward_out_normalized, "ln2_post.hook_normalized", true},
     {PointKind::feed_forward_out, "hook_mlp_out", true},
     {PointKind::residual_post, "hook_resid_post", true},
     {PointKind::normalized_residual_post, "hook_normalized_resid_post", true},
@@ -144,7 +148,16 @@ bool has_point(const StackSpecification& stack, PointKind kind) {
     case PointKind::rotated_key: return stack.block.attention.changes_query_and_key();
     case PointKind::neurons_linear: return stack.block.feed_forward.gated;
     case PointKind::residual_mid: return !stack.is_parallel();
-    case PointKind::feed_forward_in: return !stack.is_post_norm();
+    case PointKind::norm_1_scale:
+    case PointKind::norm_1_normalized: return stack.has_input_norms() || stack.is_post_norm();
+    case PointKind::norm_2_scale:
+    case PointKind::norm_2_normalized:
+      return (stack.has_input_norms() && !stack.shares_norm()) || stack.is_post_norm();
+    case PointKind::feed_forward_in: return stack.has_input_norms() && !stack.shares_norm();
+    case PointKind::attention_out_scale:
+    case PointKind::attention_out_normalized:
+    case PointKind::feed_forward_out_scale:
+    case PointKind::feed_forward_out_normalized: return stack.has_output_norms();
     case PointKind::normalized_residual_post: return stack.is_post_norm();
     case PointKind::final_scale:
     case PointKind::final_normalized: return stack.final_norm;

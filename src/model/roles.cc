@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr std::array<std::string_view, 22> names = {"token_embedding",
+constexpr std::array<std::string_view, 24> names = {"token_embedding",
                                                     "position_embedding",
                                                     "token_type_embedding",
                                                     "position_bias",
@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 22> names = {"token_embedding",
                                                     "attention.query_norm",
                                                     "attention.key_norm",
                                                     "attention.output",
+                                                    "attention.out_norm",
                                                     "cross_norm",
                                                     "cross_attention.query",
                                                     "cross_attention.key_value",
@@ -25,6 +26,7 @@ constexpr std::array<std::string_view, 22> names = {"token_embedding",
                                                     "feed_forward.gate",
                                                     "feed_forward.up",
                                                     "feed_forward.down",
+                                                    "feed_forward.out_norm",
                                                     "final_norm",
                                                     "prediction",
                                                     "prediction_norm",
@@ -75,6 +77,8 @@ bool is_norm(Role role) {
   switch (role) {
     case Role::norm_1:
     case Role::cross_norm:
+    case Role::attention_out_norm:
+    case Role::feed_forward_out_norm:
     case Role::query_norm:
     case Role::key_norm:
     case Role::norm_2:

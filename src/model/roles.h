@@ -24,19 +24,21 @@ enum class Role : std::uint8_t {
   position_bias,         // (buckets, H): added to scores by distance, the same in all layers
   embedding_norm,
   // of a block
-  norm_1,            // before attention
-  query_key_value,   // (A + 2K, C): rows of query, then key, then value
-  query_norm,        // (D)
-  key_norm,          // (D)
-  attention_output,  // (C, A): heads back to the stream
-  cross_norm,        // before cross-attention
-  cross_query,       // (A, C)
-  cross_key_value,   // (2K, C): rows of key, then value
-  cross_output,      // (C, A)
-  norm_2,            // before feed-forward
-  gate,              // (F, C)
-  up,                // (F, C)
-  down,              // (C, F)
+  norm_1,                 // before attention
+  query_key_value,        // (A + 2K, C): rows of query, then key, then value
+  query_norm,             // (D)
+  key_norm,               // (D)
+  attention_output,       // (C, A): heads back to the stream
+  attention_out_norm,     // of what attention gives
+  cross_norm,             // before cross-attention
+  cross_query,            // (A, C)
+  cross_key_value,        // (2K, C): rows of key, then value
+  cross_output,           // (C, A)
+  norm_2,                 // before feed-forward
+  gate,                   // (F, C)
+  up,                     // (F, C)
+  down,                   // (C, F)
+  feed_forward_out_norm,  // of what feed-forward gives
   // of a stack
   final_norm,
   prediction,  // (C, C), before the unembedding of a masked language model

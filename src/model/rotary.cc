@@ -76,8 +76,9 @@ std::vector<double> rotary_frequencies(const AttentionSpecification& attention,
   const RotarySpecification& rotary = attention.rotary;
   const std::int64_t channels = attention.rotary_channels();
   std::vector<double> frequencies(static_cast<std::size_t>(channels / 2));
-  const double base =
-      turns_by_length(attention) ? dynamic_base(rotary, channels, text_length) : rotary.base;
+  const double base = rotary.scaling.kind == RotaryScalingKind::dynamic
+                          ? dynamic_base(rotary, channels, text_length)
+                          : rotary.base;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(channels));
   }
@@ -88,14 +89,25 @@ std::vector<double> rotary_frequencies(const AttentionSpecification& attention,
     for (double& frequency : frequencies) frequency = scaled_as_llama3(frequency, scaling);
   } else if (scaling.kind == RotaryScalingKind::yarn) {
     scale_as_yarn(frequencies, rotary);
+  } else if (scaling.kind == RotaryScalingKind::longrope) {
+    const std::vector<double>& factors =
+        text_length > scaling.original_context ? scaling.long_factors : scaling.short_factors;
+    for (std::size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= factors[i];
   }
   return frequencies;
 }
 
 double rotary_magnitude(const RotarySpecification& rotary) {
   const RotaryScaling& scaling = rotary.scaling;
-  if (scaling.kind != RotaryScalingKind::yarn) return 1;
+  const bool is_longrope = scaling.kind == RotaryScalingKind::longrope;
+  if (!is_longrope && scaling.kind != RotaryScalingKind::yarn) return 1;
   if (scaling.attention_factor > 0) return scaling.attention_factor;
+  if (is_longrope) {
+    return scaling.factor <= 1
+               ? 1
+               : std::sqrt(1 + std::log(scaling.factor) /
+                                   std::log(static_cast<double>(scaling.original_context)));
+  }
   if (scaling.magnitude > 0 && scaling.magnitude_all > 0) {
     return magnitude_of(scaling.factor, scaling.magnitude) /
            magnitude_of(scaling.factor, scaling.magnitude_all);
@@ -103,17 +115,19 @@ double rotary_magnitude(const RotarySpecification& rotary) {
   return magnitude_of(scaling.factor, 1);
 }
 
-Rotation rotation_of(const AttentionSpecification& attention, std::int64_t position, std::int64_t j,
+Rotation rotation_of(const AttentionSpecification& attention, const RotatedNumber& number,
                      std::int64_t text_length) {
-  const std::int64_t channels = attention.rotary_channels();
+  const std::int64_t channels = attention.rotary_channels(), j = number.j;
   if (attention.positions != PositionKind::rotary || j >= channels) return {};
-  const bool halves = attention.rotary.pairing == RotaryPairing::halves;
+  AttentionSpecification own = attention;
+  own.rotary = attention.rotary_of(number.layer);
+  const bool halves = own.rotary.pairing == RotaryPairing::halves;
   const std::int64_t pair = halves ? j % (channels / 2) : j / 2;
   const bool is_first = halves ? j < channels / 2 : j % 2 == 0;
   const std::int64_t distance = halves ? channels / 2 : 1;
-  const double angle = static_cast<double>(position) *
-                       rotary_frequencies(attention, text_length)[static_cast<std::size_t>(pair)];
-  const double magnitude = rotary_magnitude(attention.rotary);
+  const double angle = static_cast<double>(number.position) *
+                       rotary_frequencies(own, text_length)[static_cast<std::size_t>(pair)];
+  const double magnitude = rotary_magnitude(own.rotary);
   return {.cosine = magnitude * std::cos(angle),
           .sine = magnitude * std::sin(angle) * (is_first ? -1 : 1),
           .partner = is_first ? j + distance : j - distance};
@@ -123,6 +137,20 @@ RotaryRows::RotaryRows(const AttentionSpecification& attention,
                        std::span<const std::int64_t> positions,
                        std::span<const std::int64_t> text_lengths) {
   if (attention.positions != PositionKind::rotary) return;
+  pairing_ = attention.rotary.pairing;
+  all_ = angles_of(attention, positions, text_lengths);
+  if (!attention.has_local_rotary()) return;
+  AttentionSpecification local = attention;
+  for (std::size_t layer = 0; layer < attention.mask.windows.size(); ++layer) {
+    is_local_.push_back(attention.mask.windows[layer] > 0);
+    if (is_local_.back()) local.rotary = attention.rotary_of(static_cast<std::int64_t>(layer));
+  }
+  local_ = angles_of(local, positions, text_lengths);
+}
+
+RotaryRows::Angles RotaryRows::angles_of(const AttentionSpecification& attention,
+                                         std::span<const std::int64_t> positions,
+                                         std::span<const std::int64_t> text_lengths) {
   const bool by_length = turns_by_length(attention);
   check(!by_length || text_lengths.size() == positions.size(), "every row is of a text");
   std::vector<double> frequencies;          // (lengths of texts, R/2)
@@ -139,21 +167,21 @@ RotaryRows::RotaryRows(const AttentionSpecification& attention,
     frequencies = rotary_frequencies(attention);
   }
   const std::int64_t rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
-  pairing_ = attention.rotary.pairing;
-  cosine_ = Tensor<float>(Shape{rows, pairs});
-  sine_ = Tensor<float>(Shape{rows, pairs});
+  Angles angles{.cosine = Tensor<float>(Shape{rows, pairs}),
+                .sine = Tensor<float>(Shape{rows, pairs})};
   kernels::rotary_angles(
       {.positions = positions,
        .frequencies = {frequencies.data(), {std::ssize(frequencies) / pairs, pairs}},
        .rows = rows_of_texts,
        .magnitude = rotary_magnitude(attention.rotary)},
-      cosine_, sine_);
+      angles.cosine, angles.sine);
+  return angles;
 }
 
-kernels::RotaryTable<float> RotaryRows::table(std::int64_t begin, std::int64_t end) const {
-  return {.cosine = cosine_.view().slice(0, begin, end),
-          .sine = sine_.view().slice(0, begin, end),
-          .pairing = pairing_};
+kernels::RotaryTable<float> RotaryRows::table(std::int64_t layer) const {
+  const bool is_local = !is_local_.empty() && is_local_[static_cast<std::size_t>(layer)];
+  const Angles& angles = is_local ? local_ : all_;
+  return {.cosine = angles.cosine, .sine = angles.sine, .pairing = pairing_};
 }
 
 }  // namespace heed

@@ -41,6 +41,15 @@ void normalise(const StackSpecification& stack, View<const float> x, const NormW
   }
 }
 
+void norm_output(const StackSpecification& stack, const NormWeights& weights, View<float> rows) {
+  if (!stack.has_output_norms()) return;
+  Tensor<float> given(rows.shape()), mean(Shape{rows.extent(0)}), deviation(mean.shape());
+  kernels::copy(rows, given);
+  NormSaved saved{.reciprocal_deviation = deviation};
+  if (stack.block.norm.kind == NormKind::layer) saved.mean = mean;
+  normalise(stack, given, weights, saved, rows);
+}
+
 void normalise_backward(const StackSpecification& stack, const FrozenParts& frozen,
                         const NormWeights& weights, const NormSaved& saved,
                         const NormBackwardRows& rows, const NormWeightGradients& gradients) {
@@ -81,6 +90,17 @@ void constant_scale_backward_of_heads(const NormWeights& norm, View<float> devia
   }
 }
 
+// (N, heads, D) as a norm takes them together: as they are, or (N, 1, heads·D).
+template <class T>
+View<T> normalised_heads(const AttentionSpecification& attention, const Positioned& part,
+                         const View<T>& heads) {
+  const std::int64_t together = attention.heads_of_norm(part.heads);
+  const std::int64_t width = together * attention.head_size;
+  return {heads.data(),
+          {heads.extent(0), part.heads / together, width},
+          {heads.stride(0), width, heads.stride(2)}};
+}
+
 }  // namespace
 
 void position(const LayerPass& at, const AttentionActivations& saved) {
@@ -92,10 +112,13 @@ void position(const LayerPass& at, const AttentionActivations& saved) {
     const auto from =
         head_columns(View<const float>(saved.query_key_value), part.first, part.heads, size);
     const auto to = head_columns(saved.positioned, part.first, part.heads, size);
-    // 1. the norm of each head
-    if (attention.query_key_norm) kernels::rms_norm_forward(from, norm, to, deviation);
+    // 1. the norm of each head, or of all of them
+    if (attention.query_key_norm) {
+      kernels::rms_norm_forward(normalised_heads(attention, part, from), norm,
+                                normalised_heads(attention, part, to), deviation);
+    }
     // 2. rotation
-    if (at.rotary.present()) kernels::rotary_forward(to, at.rotary.table());
+    if (at.rotary.present()) kernels::rotary_forward(to, at.rotary.table(at.layer));
   };
   if (!attention.query_key_norm) {
     kernels::copy(saved.query_key_value.slice(1, 0, both), saved.positioned);
@@ -112,8 +135,8 @@ void position_backward(const LayerPass& at, const AttentionActivations& saved,
                           const NormWeightGradients& norm_gradients) {
     const auto d = head_columns(d_projected, part.first, part.heads, size);
     // 2. rotation
-    if (at.rotary.present()) kernels::rotary_backward(d, at.rotary.table());
-    // 1. the norm of each head
+    if (at.rotary.present()) kernels::rotary_backward(d, at.rotary.table(at.layer));
+    // 1. the norm of each head, or of all of them
     if (!attention.query_key_norm) return;
     if (at.pass.frozen.scale) {
       return constant_scale_backward_of_heads(
@@ -121,7 +144,9 @@ void position_backward(const LayerPass& at, const AttentionActivations& saved,
     }
     const auto x =
         head_columns(View<const float>(saved.query_key_value), part.first, part.heads, size);
-    kernels::rms_norm_backward(x, norm, deviation, d, d, norm_gradients);
+    const auto d_heads = normalised_heads(attention, part, d);
+    kernels::rms_norm_backward(normalised_heads(attention, part, x), norm, deviation, d_heads,
+                               d_heads, norm_gradients);
   };
   change({0, attention.query_heads}, at.parameters.query_norm, saved.query_deviation,
          gradients.query_norm);

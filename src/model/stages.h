@@ -61,6 +61,10 @@ void normalise_backward(const StackSpecification& stack, const FrozenParts& froz
                         const NormWeights& weights, const NormSaved& saved,
                         const NormBackwardRows& rows, const NormWeightGradients& gradients);
 
+// What a branch of a layer adds to the stream, in place of what it gives, `rows` (R, C): the norm
+// of it, where the description has one. Without observation.
+void norm_output(const StackSpecification& stack, const NormWeights& weights, View<float> rows);
+
 // Queries (B, T, H, D), keys and values (B, T, G, D): three views of projected rows.
 template <class T>
 struct Heads {

@@ -201,7 +201,8 @@ Tensor<float> Transformer::project_tokens(View<const float> x, std::span<const s
     kernels::gather_rows(unembedding.bias.reshape({specification().vocabulary_size, 1}), tokens,
                          bias.view().reshape({wanted, 1}));
   }
-  kernels::LinearParameters<float> part{.weight = weight, .precision = unembedding.precision};
+  kernels::LinearParameters<float> part{
+      .weight = weight, .precision = unembedding.precision, .soft_cap = unembedding.soft_cap};
   if (bias.present()) part.bias = bias;
   kernels::linear_forward(x, part, logits, positions);
   return logits;

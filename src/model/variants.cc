@@ -31,7 +31,7 @@ Variants::Variants(const Transformer& model, const StackActivations& base,
       pass_{.sequences = {1, base.positions()}},
       firsts_(std::move(firsts)) {
   require_predicts_next(model.specification(), "variants of a text");
-  require_sums_to_logits(model.specification(), "variants of a text");
+  require_stream_of_sums(model.specification(), "variants of a text");
   require(base.batch() == 1 && base.keep() == Keep::every_block, ErrorCode::invalid_argument,
           "variants need the activations of one sequence with every block kept");
   begins_.push_back(0);
@@ -51,8 +51,9 @@ Variants::Variants(const Transformer& model, const StackActivations& base,
   query_key_value_ = Tensor<float>(Shape{n, attention.projected_width()});
   if (attention.changes_query_and_key()) positioned_ = Tensor<float>(Shape{n, a + k});
   if (attention.query_key_norm) {
-    query_deviation_ = Tensor<float>(Shape{n, attention.query_heads});
-    key_deviation_ = Tensor<float>(Shape{n, attention.key_value_heads});
+    const auto norms = [&](std::int64_t heads) { return heads / attention.heads_of_norm(heads); };
+    query_deviation_ = Tensor<float>(Shape{n, norms(attention.query_heads)});
+    key_deviation_ = Tensor<float>(Shape{n, norms(attention.key_value_heads)});
   }
   mixed_ = Tensor<float>(Shape{n, a});
   branch_out_ = Tensor<float>(Shape{n, c});
@@ -168,22 +169,31 @@ void Variants::attend_all(std::int64_t layer, std::int64_t active, std::int64_t 
   }
 }
 
+// What a branch reads of rows of the stream: their norm, or they themselves.
+void Variants::norm_stream(View<const float> stream, const NormWeights& weights, View<float> out) {
+  const StackSpecification& config = model_.specification();
+  if (!config.has_input_norms()) return kernels::copy(stream, out);
+  const std::int64_t rows = stream.extent(0);
+  NormSaved saved{.reciprocal_deviation = first_rows(deviation_, rows)};
+  if (config.block.norm.kind == NormKind::layer) saved.mean = first_rows(mean_, rows);
+  normalise(config, stream, weights, saved, out);
+}
+
 void Variants::add_feed_forward(std::int64_t layer, View<const float> read, View<float> stream) {
   const RotaryRows none;
   const LayerPass at = layer_pass(layer, none);
-  const bool has_mean = model_.specification().block.norm.kind == NormKind::layer;
   for (std::int64_t begin = 0; begin < stream.extent(0); begin += feed_forward_rows) {
     const std::int64_t end = std::min(begin + feed_forward_rows, stream.extent(0));
     const std::int64_t r = end - begin;
     const View<float> norm = first_rows(norm_, r), out = first_rows(branch_out_, r);
     const View<float> some = stream.slice(0, begin, end);
-    normalise(model_.specification(), read.slice(0, begin, end), at.parameters.norm_2,
-              {has_mean ? first_rows(mean_, r) : View<float>(), first_rows(deviation_, r)}, norm);
+    norm_stream(read.slice(0, begin, end), at.parameters.norm_2, norm);
     feed_forward(at, norm,
                  {.pre = first_rows(neurons_, r),
                   .linear = linear_.present() ? first_rows(linear_, r) : View<float>(),
                   .post = first_rows(activated_, r)},
                  out);
+    norm_output(model_.specification(), at.parameters.feed_forward_out_norm, out);
     kernels::add(some, out, some);
   }
 }
@@ -199,11 +209,8 @@ void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries qu
     rotary_rows_ = rows;
   }
   const LayerPass at = layer_pass(layer, rotary_);
-  const bool has_mean = model_.specification().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, rows);
-  normalise(model_.specification(), first_rows(stream_, rows), at.parameters.norm_1,
-            {has_mean ? first_rows(mean_, rows) : View<float>(), first_rows(deviation_, rows)},
-            norm);
+  norm_stream(first_rows(stream_, rows), at.parameters.norm_1, norm);
   if (queries == Queries::of_all_positions) {
     project(pass_, norm, at.parameters.query_key_value, first_rows(query_key_value_, rows));
   } else {
@@ -249,6 +256,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
   project_heads(layer, active, Queries::of_all_positions);
   attend_all(layer, active, 0, mixed);
   project(pass_, mixed, parameters.projection, out);
+  norm_output(model_.specification(), parameters.attention_out_norm, out);
   if (!model_.specification().is_parallel()) {
     kernels::add(stream, out, stream);
     return add_feed_forward(layer, stream, stream);
@@ -277,6 +285,7 @@ void Variants::last_block(std::int64_t layer, std::int64_t active) {
   const View<float> mixed = first_rows(mixed_, active), out = first_rows(branch_out_, active);
   attend_all(layer, active, positions_ - 1, mixed);
   project(pass_, mixed, parameters.projection, out);
+  norm_output(model_.specification(), parameters.attention_out_norm, out);
   const View<float> last = gather_last_rows(0, active);
   View<const float> read = last;
   if (model_.specification().is_parallel()) {

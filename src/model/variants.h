@@ -48,6 +48,7 @@ class Variants {
   LayerPass layer_pass(std::int64_t layer, const RotaryRows& rotary) const {
     return model_.layer_pass(layer, pass_, rotary);
   }
+  void norm_stream(View<const float> stream, const NormWeights& weights, View<float> out);
   AttentionActivations attention_rows(std::int64_t begin, std::int64_t end);
   enum class Queries { of_all_positions, of_last_positions };
   void project_heads(std::int64_t layer, std::int64_t active, Queries queries);

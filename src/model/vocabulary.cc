@@ -101,16 +101,26 @@ LossSum VocabularyLoss::forward_backward(View<const float> x, const Unembedding&
                                          View<const std::int32_t> targets, View<float> losses,
                                          const Backward& backward) {
   const kernels::MultipliedWeight weight(unembedding);
+  Tensor<float> capped;  // the logits of a chunk, where they are capped
   return in_chunks(
       x, targets, losses,
       [&](auto begin, auto end, auto logits, auto chunk_losses, const auto& smoothing) {
         // 1. logits = x · unembeddingᵀ + bias
         const View<const float> chunk_x = x.slice(0, begin, end);
         kernels::linear_forward(chunk_x, unembedding, logits);
+        if (unembedding.soft_cap > 0) {
+          if (!capped.present())
+            capped = Tensor<float>(logits.shape());  // later chunks are no larger
+          kernels::copy(logits, capped.view().slice(0, 0, end - begin));
+        }
         // 2. the loss, and its gradient in place of the logits
         kernels::cross_entropy_forward_backward(logits, targets.slice(0, begin, end),
                                                 backward.scale, chunk_losses, smoothing);
         // 1. backward
+        if (unembedding.soft_cap > 0) {
+          kernels::soft_cap_backward(capped.view().slice(0, 0, end - begin), unembedding.soft_cap,
+                                     logits, logits);
+        }
         kernels::linear_backward_input(weight.view(), logits, backward.d_x.slice(0, begin, end),
                                        unembedding.precision);
         kernels::linear_backward_parameters(

@@ -21,7 +21,8 @@ Unembedding piece_of(const Unembedding& unembedding, const RowRange& rows) {
   return {.weight = unembedding.weight.slice(0, rows.begin, rows.end),
           .bias = unembedding.bias.present() ? unembedding.bias.slice(0, rows.begin, rows.end)
                                              : View<const float>(),
-          .precision = unembedding.precision};
+          .precision = unembedding.precision,
+          .soft_cap = unembedding.soft_cap};
 }
 
 View<float> rows_of(View<float> table, const RowRange& rows) {
@@ -149,11 +150,17 @@ LossSum VocabularyLoss::forward_backward_in_pieces(const StackSchedule& schedule
     room.for_each_chunk(words, [&](std::int64_t begin, std::int64_t end, View<float> logits) {
       const View<const float> chunk_x = x.slice(0, begin, end);
       if (!room.keeps_all()) kernels::linear_forward(chunk_x, piece, logits);
+      Tensor<float> capped;
+      if (piece.soft_cap > 0) {
+        capped = Tensor<float>(logits.shape());
+        kernels::copy(logits, capped);
+      }
       // 2. backward
       kernels::cross_entropy_piece_backward(
           logits, {words.begin, vocabulary_size_}, targets.slice(0, begin, end),
           sums.normaliser.view().slice(0, begin, end), backward.scale, label_smoothing_);
       // 1. backward
+      if (capped.present()) kernels::soft_cap_backward(capped, piece.soft_cap, logits, logits);
       const View<float> d_x = backward.d_x.slice(0, begin, end);
       const View<float> added = d_x_of_piece.view().slice(0, begin, end);
       kernels::linear_backward_input(piece.weight, logits, added, unembedding.precision);

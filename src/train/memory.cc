@@ -92,7 +92,8 @@ TrainingMemory training_memory(const TrainSettings& settings, int processes) {
   const TrainingMemory memory{
       .activations = StackActivations::bytes_needed(config, batch, positions, keep),
       .working = ActivationGradients::bytes_needed(config, batch * positions) +
-                 2 * VocabularyLoss::bytes_needed(config.vocabulary_size, batch * positions) +
+                 (config.logit_cap > 0 ? 3 : 2) *
+                     VocabularyLoss::bytes_needed(config.vocabulary_size, batch * positions) +
                  StackActivations::bytes_needed(config, batch, positions, Keep::one_block) +
                  KeyValueRing::bytes_needed(config, settings.batch_size, place)};
   return with_state(memory, settings, {.stacks = {config}}, processes);

@@ -8,7 +8,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/temporary_directory.h"
-#include "model/parameter_count.h"
 
 namespace heed {
 namespace {
@@ -280,79 +279,6 @@ TEST(Config, RefusesVariantsThatItWouldComputeDifferently) {
   refuse("is_encoder_decoder", true);
   refuse("scale_attn_weights", false);
   refuse("activation_function", "mish");
-}
-
-// The config.json of StarCoder2 3B on the hub, in so far as it says what is computed.
-TEST(Config, ReadsTheHubsStarcoder2) {
-  Json document = Json::parse(R"({
-    "architectures": ["Starcoder2ForCausalLM"], "attention_dropout": 0.1, "bos_token_id": 0,
-    "embedding_dropout": 0.1, "eos_token_id": 0, "hidden_act": "gelu_pytorch_tanh",
-    "hidden_size": 3072, "initializer_range": 0.018042, "intermediate_size": 12288,
-    "max_position_embeddings": 16384, "model_type": "starcoder2", "norm_epsilon": 1e-05,
-    "num_attention_heads": 24, "num_hidden_layers": 30, "num_key_value_heads": 2,
-    "residual_dropout": 0.1, "rope_theta": 999999.4420358813, "sliding_window": 4096,
-    "use_bias": true, "vocab_size": 49152
-  })");
-  const StackSpecification stack = read(document);
-  EXPECT_EQ(count_parameters(stack).total, 3'030'371'328);  // as published
-  EXPECT_EQ(stack.block.attention.window(29), 4096);
-  EXPECT_TRUE(stack.tied_unembedding);
-  EXPECT_EQ(read(Json::parse(stack_config_to_json(stack).dump())), stack);
-  document["sliding_window"] = nullptr;
-  EXPECT_EQ(read(document).block.attention.mask, MaskSpecification{});
-  document["sliding_window"] = 0;
-  expect_error(
-      ErrorCode::corrupt_data, [&] { read(document); }, "'sliding_window' must be at least 1");
-}
-
-TEST(Config, ReadsTheHubsGptNeo) {
-  Json document = Json::parse(R"({
-    "activation_function": "gelu_new", "architectures": ["GPTNeoForCausalLM"],
-    "attention_dropout": 0, "attention_layers": ["global", "local"],
-    "attention_types": [[["global", "local"], 6]], "bos_token_id": 50256, "embed_dropout": 0,
-    "eos_token_id": 50256, "hidden_size": 768, "initializer_range": 0.02,
-    "intermediate_size": null, "layer_norm_epsilon": 1e-05, "max_position_embeddings": 2048,
-    "model_type": "gpt_neo", "num_heads": 12, "num_layers": 12, "resid_dropout": 0,
-    "vocab_size": 50257, "window_size": 256
-  })");
-  const StackSpecification stack = read(document);
-  EXPECT_EQ(count_parameters(stack).total, 125'198'592);  // as published
-  EXPECT_EQ(stack.block.attention.window(0), 0);
-  EXPECT_EQ(stack.block.attention.window(11), 256);
-  EXPECT_EQ(stack.block.attention.score_scale(), 1.0F);
-  EXPECT_EQ(read(Json::parse(stack_config_to_json(stack).dump())), stack);
-  const auto refuse = [&](const Json& types, const std::string& message) {
-    document["attention_types"] = types;
-    expect_error(
-        ErrorCode::corrupt_data, [&] { read(document); }, message);
-  };
-  refuse(Json::parse(R"([[["global"], 5]])"), "lists 5 layers, and num_layers is 12");
-  refuse(Json::parse(R"([[["global"], 13]])"), "more layers than num_layers 12");
-  refuse(Json::parse(R"([[["near"], 12]])"), "near");
-  refuse(Json::parse(R"(["global"])"), "a part of 'attention_types' must be");
-  refuse(nullptr, "'attention_types' is missing");
-}
-
-TEST(Config, ReadsTheHubsOpt) {
-  Json document = Json::parse(R"({
-    "_remove_final_layer_norm": false, "activation_dropout": 0.0, "activation_function": "relu",
-    "architectures": ["OPTForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 2,
-    "do_layer_norm_before": true, "dropout": 0.1, "eos_token_id": 2, "ffn_dim": 3072,
-    "hidden_size": 768, "init_std": 0.02, "layerdrop": 0.0, "max_position_embeddings": 2048,
-    "model_type": "opt", "num_attention_heads": 12, "num_hidden_layers": 12, "pad_token_id": 1,
-    "vocab_size": 50272, "word_embed_proj_dim": 768
-  })");
-  const StackSpecification stack = read(document);
-  // As published, but for the two rows of positions that nothing reads.
-  EXPECT_EQ(count_parameters(stack).total, 125'239'296 - 2 * 768);
-  EXPECT_EQ(stack.end_of_text, 2);
-  document["do_layer_norm_before"] = false;  // OPT-350M
-  expect_error(
-      ErrorCode::unsupported, [&] { read(document); }, "'do_layer_norm_before' is false");
-  document["do_layer_norm_before"] = true;
-  document["word_embed_proj_dim"] = 512;
-  expect_error(
-      ErrorCode::unsupported, [&] { read(document); }, "'word_embed_proj_dim' is 512", "768");
 }
 
 TEST(Config, NamesTheFileThatIsNoJson) {

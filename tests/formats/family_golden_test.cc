@@ -185,9 +185,27 @@ TEST_P(Family, IsReadAsItWasWritten) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const char* family : {"gpt2", "gpt_neo", "opt", "llama", "llama_biased", "llama_scaled",
-                             "llama_yarn", "mistral", "neox", "neox_sequential", "qwen2",
-                             "qwen2_windows", "qwen3", "starcoder2", "starcoder2_windows"}) {
+  for (const char* family : {"gpt2",
+                             "gpt_neo",
+                             "opt",
+                             "llama",
+                             "llama_biased",
+                             "llama_scaled",
+                             "llama_yarn",
+                             "mistral",
+                             "neox",
+                             "neox_sequential",
+                             "olmo2",
+                             "phi3",
+                             "gemma2",
+                             "gemma3",
+                             "falcon",
+                             "falcon_new",
+                             "qwen2",
+                             "qwen2_windows",
+                             "qwen3",
+                             "starcoder2",
+                             "starcoder2_windows"}) {
     for (const std::string& set : testing::tested_instruction_sets()) {
       cases.push_back({family, set});
     }

@@ -13,7 +13,7 @@
 #include "checkpoint/block_packing.h"
 #include "checkpoint/gguf_writer.h"
 #include "formats/model_files.h"
-#include "generate/random_gpt.h"
+#include "generate/random_transformer.h"
 #include "support/small_model.h"
 
 namespace heed {

@@ -104,16 +104,19 @@ TEST_P(GgufModels, AreThoseOfTheirDirectories) {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, GgufModels,
-    ::testing::Values(GgufCase{"families/gpt2"}, GgufCase{"families/llama"},
-                      GgufCase{"families/llama_scaled"}, GgufCase{"families/llama_yarn"},
-                      GgufCase{"families/llama_biased", {{"hidden_act", "silu"}}},
-                      GgufCase{"families/mistral"}, GgufCase{"families/qwen2"},
-                      GgufCase{"families/qwen3"},
-                      GgufCase{"families/starcoder2", {{"rope_theta", 1e6}}},
-                      GgufCase{"families/starcoder2_windows", {{"rope_theta", 1e6}}},
-                      GgufCase{"families/neox"}, GgufCase{"families/neox_sequential"},
-                      GgufCase{"pairs/t5", {{"relative_attention_max_distance", 128}}},
-                      GgufCase{"pairs/t5_gated"}));
+    ::testing::Values(
+        GgufCase{"families/gpt2"}, GgufCase{"families/llama"}, GgufCase{"families/llama_scaled"},
+        GgufCase{"families/llama_yarn"},
+        GgufCase{"families/llama_biased", {{"hidden_act", "silu"}}}, GgufCase{"families/mistral"},
+        GgufCase{"families/qwen2"}, GgufCase{"families/qwen3"},
+        GgufCase{"families/starcoder2", {{"rope_theta", 1e6}}},
+        GgufCase{"families/starcoder2_windows", {{"rope_theta", 1e6}}}, GgufCase{"families/neox"},
+        GgufCase{"families/neox_sequential"}, GgufCase{"families/olmo2"}, GgufCase{"families/phi3"},
+        GgufCase{"families/gemma2", {{"query_pre_attn_scalar", 12}}},
+        GgufCase{"families/gemma3", {{"sliding_window_pattern", 6}, {"torch_dtype", "float32"}}},
+        GgufCase{"families/falcon"}, GgufCase{"families/falcon_new"},
+        GgufCase{"pairs/t5", {{"relative_attention_max_distance", 128}}},
+        GgufCase{"pairs/t5_gated"}));
 
 TEST(GgufParts, AreOneModelFromEachOfThem) {
   if (!has_numpy()) GTEST_SKIP() << "numpy writes the files";

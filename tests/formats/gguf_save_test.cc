@@ -39,7 +39,8 @@ TEST(GgufSave, RoundsNothingInF32) {
   for (const char* name :
        {"families/gpt2", "families/llama", "families/llama_scaled", "families/llama_yarn",
         "families/mistral", "families/qwen2", "families/qwen3", "families/starcoder2",
-        "families/neox", "families/neox_sequential", "pairs/t5_gated"}) {
+        "families/neox", "families/neox_sequential", "families/olmo2", "families/phi3",
+        "families/falcon", "families/falcon_new", "pairs/t5_gated"}) {
     SCOPED_TRACE(name);
     const bool translates = is_encoder_decoder_directory(golden(name));
     const Transformer model =
@@ -65,10 +66,34 @@ TEST(GgufSave, KeepsThatAModelHasNoBiases) {
   EXPECT_FALSE(has_biases(read.specification()));
 }
 
+// Windows in the layers that llama.cpp gives them, queries scaled as it scales them.
+TEST(GgufSave, KeepsGemma) {
+  const testing::ScratchDirectory scratch;
+  for (const char* name : {"families/gemma2", "families/gemma3"}) {
+    SCOPED_TRACE(name);
+    StackSpecification stack = load_transformer(StacksWanted::one, golden(name)).specification();
+    stack.block.attention.scale = 0;
+    if (stack.block.attention.query_key_norm) stack.block.attention.mask.windows = {5, 5, 5};
+    Transformer model({.stacks = {stack}});
+    model.parameters().initialize(3);
+    const Transformer read = saved_and_read(model, {}, scratch.path() / "model.gguf");
+    stack.embedding_scale = std::sqrt(24.0F);  // bf16 rounds it
+    stack.initial_deviation = read.specification().initial_deviation;
+    stack.end_of_text = read.specification().end_of_text;
+    EXPECT_EQ(read.specification(), stack);
+    for (const Parameter& parameter : parameters_of(model.architecture())) {
+      EXPECT_TRUE(std::ranges::equal(model.parameters().tensor(parameter.id).span(),
+                                     read.parameters().tensor(parameter.id).span()))
+          << parameter_name(parameter.id);
+    }
+  }
+}
+
 TEST(GgufSave, RefusesWhatTheFormatCannotSay) {
   const testing::ScratchDirectory scratch;
   const fs::path file = scratch.path() / "model.gguf";
-  for (const char* name : {"families/llama_biased", "families/qwen2_windows", "pairs/t5"}) {
+  for (const char* name : {"families/llama_biased", "families/qwen2_windows", "families/gemma2",
+                           "families/gemma3", "pairs/t5"}) {
     const bool translates = is_encoder_decoder_directory(golden(name));
     const Transformer model =
         load_transformer(translates ? StacksWanted::two : StacksWanted::one, golden(name));

@@ -32,7 +32,7 @@ Json scalings() { return parse_json(read_text_file(golden() / "scalings.json"), 
 
 TEST(RotaryGolden, FrequenciesAndMagnitudesAgree) {
   const Json cases = scalings();
-  ASSERT_EQ(cases.size(), 16U);
+  ASSERT_EQ(cases.size(), 20U);
   for (const Json& expected : cases) {
     const Json& config = expected["config"];
     SCOPED_TRACE(config["rope_scaling"].dump());
@@ -66,6 +66,7 @@ TEST(RotaryGolden, NamesAnImpossibleScaling) {
   refuse("attention_factor", 0.0, "'attention_factor'");
   refuse("mscale", -1.0, "mscale");
   refuse("rope_type", "linear", "'factor' is missing");
+  refuse("rope_type", "longrope", "'short_factor' must be a list");
   config = scalings()[12]["config"];
   config["rope_scaling"]["factor"] = 0.5;
   expect_error(
@@ -74,6 +75,13 @@ TEST(RotaryGolden, NamesAnImpossibleScaling) {
   config["head_dim"] = 2;
   expect_error(
       ErrorCode::corrupt_data, [&] { described(config); }, "dynamic", "at least 4 channels");
+  config = scalings()[17]["config"];
+  config["rope_scaling"]["long_factor"].erase(0);
+  expect_error(
+      ErrorCode::corrupt_data, [&] { described(config); }, "longrope", "8 pairs", "got 7");
+  config["rope_scaling"]["long_factor"].push_back(0.0);
+  expect_error(
+      ErrorCode::corrupt_data, [&] { described(config); }, "longrope", "above 0, not 0");
 }
 
 // A dynamic scaling: the context of a config is that of training.

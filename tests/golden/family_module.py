@@ -1,6 +1,7 @@
 """Published decoder families in PyTorch, written for comparison with heed.
 
 LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, Starcoder2ForCausalLM,
+Olmo2ForCausalLM, Phi3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM (of text), FalconForCausalLM,
 GPTNeoXForCausalLM, GPTNeoForCausalLM, OPTForCausalLM and GPT2LMHeadModel, each built from a config.json as Hugging Face has it. The
 names, shapes and layouts of parameters are those of its model.safetensors; names of points are
 TransformerLens'. Letters: B batch, T positions, S positions attended to, C channels, H heads, G
@@ -71,6 +72,20 @@ class RmsNorm(nn.Module):
         return normalized * self.weight
 
 
+class GemmaNorm(RmsNorm):
+    """Its weight is the gain less 1."""
+
+    def __init__(self, channels, epsilon):
+        super().__init__(channels, epsilon)
+        self.weight = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x, points, name):
+        scale = torch.sqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        scale = points.see(name + ".hook_scale", scale)
+        normalized = points.see(name + ".hook_normalized", x / scale)
+        return normalized * (1 + self.weight)
+
+
 class Conv1D(nn.Module):
     """GPT-2's linear layer, which keeps its weight as [in, out]."""
 
@@ -99,7 +114,15 @@ def rotary_frequencies(config, size, length):
 
     if kind in ("default", "dynamic"):
         return frequencies, 1.0
-    original = scaling.get("original_max_position_embeddings", context)
+    original = scaling.get("original_max_position_embeddings",
+                           config.get("original_max_position_embeddings", context))
+    if kind in ("longrope", "su"):
+        factors = scaling["long_factor" if length > original else "short_factor"]
+        growth = context / original
+        magnitude = scaling.get("attention_factor")
+        if magnitude is None:
+            magnitude = math.sqrt(1 + math.log(growth) / math.log(original)) if growth > 1 else 1.0
+        return frequencies / torch.tensor(factors, dtype=torch.float64), magnitude
     factor = scaling.get("factor")
     if factor is None:  # yarn: the growth of the context
         factor = context / original
@@ -138,14 +161,16 @@ def rotate(x, config, size, start):
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine, rest], dim=-1)
 
 
-def attend(query, key, value, window, points, name, scale=None):
+def attend(query, key, value, window, points, name, scale=None, cap=None):
     """Mixed values (B, T, H, D) of query (B, T, H, D), key and value (B, S, G, D). The queries are
     the last T of the S positions, and see `window` positions with their own, or all of them. `scale`
-    of scores: 1 / sqrt(D) where none is given."""
+    of scores: 1 / sqrt(D) where none is given. Scores stay within `cap`, where one is given."""
     heads, groups = query.shape[2], key.shape[2]
     key, value = (x.repeat_interleave(heads // groups, dim=2) for x in (key, value))
     scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
     scores = torch.einsum("bthd,bshd->bhts", query, key) * scale
+    if cap is not None:
+        scores = cap * torch.tanh(scores / cap)
     last = key.shape[1]
     t = torch.arange(last - query.shape[1], last)[:, None]
     s = torch.arange(last)
@@ -158,7 +183,7 @@ def attend(query, key, value, window, points, name, scale=None):
 
 
 class LlamaAttention(nn.Module):
-    """Of Llama, Mistral, Qwen2, Qwen3 and Starcoder2."""
+    """Of Llama and its kin."""
 
     def __init__(self, config, layer):
         super().__init__()
@@ -170,15 +195,32 @@ class LlamaAttention(nn.Module):
         bias = config.get("use_bias" if kind == "starcoder2" else "attention_bias", False)
         biases = {"qkv": True, "o": False} if kind == "qwen2" else {"qkv": bias, "o": bias}
         width, group_width = self.heads * self.head_size, self.groups * self.head_size
-        self.q_proj = nn.Linear(channels, width, bias=biases["qkv"])
-        self.k_proj = nn.Linear(channels, group_width, bias=biases["qkv"])
-        self.v_proj = nn.Linear(channels, group_width, bias=biases["qkv"])
+        self.widths = [width, group_width, group_width]
+        self.fused = kind == "phi3"
+        if self.fused:
+            self.qkv_proj = nn.Linear(channels, sum(self.widths), bias=False)
+        else:
+            self.q_proj = nn.Linear(channels, width, bias=biases["qkv"])
+            self.k_proj = nn.Linear(channels, group_width, bias=biases["qkv"])
+            self.v_proj = nn.Linear(channels, group_width, bias=biases["qkv"])
         self.o_proj = nn.Linear(width, channels, bias=biases["o"])
-        self.normalizes = kind == "qwen3"
+        self.rotary_size = int(self.head_size * config.get("partial_rotary_factor", 1.0))
+        scalar = config.get("query_pre_attn_scalar")
+        self.scale = None if scalar is None else scalar**-0.5
+        self.cap = config.get("attn_logit_softcapping")
+        self.normalizes = kind in ("qwen3", "olmo2", "gemma3_text")
         if self.normalizes:
-            self.q_norm = RmsNorm(self.head_size, config["rms_norm_eps"])
-            self.k_norm = RmsNorm(self.head_size, config["rms_norm_eps"])
+            norm = norm_class(config)
+            whole = kind == "olmo2"  # all heads together
+            self.q_norm = norm(width if whole else self.head_size, config["rms_norm_eps"])
+            self.k_norm = norm(group_width if whole else self.head_size, config["rms_norm_eps"])
+            self.normalizes_before_split = whole
         self.window = config.get("sliding_window")
+        if kind.startswith("gemma"):
+            local = (layer + 1) % (2 if kind == "gemma2" else config["sliding_window_pattern"]) != 0
+            self.window = self.window if local else None
+            if local and kind == "gemma3_text":
+                self.config = config | {"rope_theta": config["rope_local_base_freq"], "rope_scaling": None}
         if kind.startswith("qwen"):
             # The first max_window_layers layers see everything.
             windowed = config["use_sliding_window"] and layer >= config["max_window_layers"]
@@ -187,17 +229,22 @@ class LlamaAttention(nn.Module):
     def forward(self, x, memory, points, name):
         batch, positions, _ = x.shape
         split = lambda values: values.reshape(batch, positions, -1, self.head_size)
-        query = points.see(name + ".hook_q", split(self.q_proj(x)))
-        key = points.see(name + ".hook_k", split(self.k_proj(x)))
-        value = points.see(name + ".hook_v", split(self.v_proj(x)))
+        if self.fused:
+            projected = self.qkv_proj(x).split(self.widths, dim=-1)
+        else:
+            projected = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        query = points.see(name + ".hook_q", split(projected[0]))
+        key = points.see(name + ".hook_k", split(projected[1]))
+        value = points.see(name + ".hook_v", split(projected[2]))
         if self.normalizes:
-            query = self.q_norm(query, points, name + ".q_norm")
-            key = self.k_norm(key, points, name + ".k_norm")
-        turn = lambda values: rotate(values, self.config, self.head_size, memory.length)
+            joined = lambda heads: heads.flatten(2) if self.normalizes_before_split else heads
+            query = split(self.q_norm(joined(query), points, name + ".q_norm"))
+            key = split(self.k_norm(joined(key), points, name + ".k_norm"))
+        turn = lambda values: rotate(values, self.config, self.rotary_size, memory.length)
         query = points.see(name + ".hook_rot_q", turn(query))
         key = points.see(name + ".hook_rot_k", turn(key))
         key, value = memory.extend(self.layer, key, value)
-        mixed = attend(query, key, value, self.window, points, name)
+        mixed = attend(query, key, value, self.window, points, name, self.scale, self.cap)
         return self.o_proj(mixed.flatten(2))
 
 
@@ -206,14 +253,22 @@ class GatedFeedForward(nn.Module):
         super().__init__()
         channels, neurons = config["hidden_size"], config["intermediate_size"]
         bias = config.get("mlp_bias", False)
-        self.gate_proj = nn.Linear(channels, neurons, bias=bias)
-        self.up_proj = nn.Linear(channels, neurons, bias=bias)
+        self.fused = config["model_type"] == "phi3"
+        if self.fused:
+            self.gate_up_proj = nn.Linear(channels, 2 * neurons, bias=False)
+        else:
+            self.gate_proj = nn.Linear(channels, neurons, bias=bias)
+            self.up_proj = nn.Linear(channels, neurons, bias=bias)
         self.down_proj = nn.Linear(neurons, channels, bias=bias)
-        self.activation = ACTIVATIONS[config["hidden_act"]]
+        self.activation = ACTIVATIONS[config.get("hidden_activation") or config["hidden_act"]]
 
     def forward(self, x, points, name):
-        gate = points.see(name + ".hook_pre", self.gate_proj(x))
-        up = points.see(name + ".hook_pre_linear", self.up_proj(x))
+        if self.fused:
+            gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
+        else:
+            gate, up = self.gate_proj(x), self.up_proj(x)
+        gate = points.see(name + ".hook_pre", gate)
+        up = points.see(name + ".hook_pre_linear", up)
         return self.down_proj(points.see(name + ".hook_post", self.activation(gate) * up))
 
 
@@ -232,10 +287,14 @@ class PlainFeedForward(nn.Module):
         return self.c_proj(points.see(name + ".hook_post", self.activation(pre)))
 
 
+def norm_class(config):
+    return GemmaNorm if config["model_type"].startswith("gemma") else RmsNorm
+
+
 def norm_of(config):
     if config["model_type"] == "starcoder2":
         return LayerNorm(config["hidden_size"], config["norm_epsilon"])
-    return RmsNorm(config["hidden_size"], config["rms_norm_eps"])
+    return norm_class(config)(config["hidden_size"], config["rms_norm_eps"])
 
 
 class LlamaBlock(nn.Module):
@@ -255,6 +314,34 @@ class LlamaBlock(nn.Module):
         x = points.see(name + ".hook_resid_mid", x)
         read = self.post_attention_layernorm(x, points, name + ".ln2")
         x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
+        return points.see(name + ".hook_resid_post", x)
+
+
+class OutputNormBlock(nn.Module):
+    """Of Gemma, with norms before and after its branches, and of Olmo2, with those after alone."""
+
+    def __init__(self, config, layer):
+        super().__init__()
+        self.before = config["model_type"] != "olmo2"
+        if self.before:
+            self.input_layernorm = norm_of(config)
+            self.pre_feedforward_layernorm = norm_of(config)
+        self.self_attn = LlamaAttention(config, layer)
+        self.post_attention_layernorm = norm_of(config)
+        self.mlp = GatedFeedForward(config)
+        self.post_feedforward_layernorm = norm_of(config)
+
+    def forward(self, x, memory, points, name):
+        x = points.see(name + ".hook_resid_pre", x)
+        read = self.input_layernorm(x, points, name + ".ln1") if self.before else x
+        attended = self.self_attn(read, memory, points, name + ".attn")
+        attended = self.post_attention_layernorm(attended, points, name + ".ln1_post")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        x = points.see(name + ".hook_resid_mid", x)
+        read = self.pre_feedforward_layernorm(x, points, name + ".ln2") if self.before else x
+        written = self.mlp(read, points, name + ".mlp")
+        written = self.post_feedforward_layernorm(written, points, name + ".ln2_post")
+        x = x + points.see(name + ".hook_mlp_out", written)
         return points.see(name + ".hook_resid_post", x)
 
 
@@ -315,6 +402,77 @@ class NeoXBlock(nn.Module):
             start = points.see(name + ".hook_resid_mid", x)
         # In parallel, feed-forward reads what attention read; there is no point between them.
         read = self.post_attention_layernorm(start, points, name + ".ln2")
+        x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
+        return points.see(name + ".hook_resid_post", x)
+
+
+class FalconAttention(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        channels = config["hidden_size"]
+        self.config, self.layer = config, layer
+        self.heads = config["num_attention_heads"]
+        if config["new_decoder_architecture"]:
+            self.groups = config["num_kv_heads"]
+        else:
+            self.groups = 1 if config["multi_query"] else self.heads
+        self.head_size = channels // self.heads
+        width = (self.heads + 2 * self.groups) * self.head_size
+        self.query_key_value = nn.Linear(channels, width, bias=config["bias"])
+        self.dense = nn.Linear(channels, channels, bias=config["bias"])
+
+    def forward(self, x, memory, points, name):
+        # The queries of a key follow each other, then the key and its value: (B, T, G, H/G + 2, D).
+        each = self.heads // self.groups
+        fused = self.query_key_value(x).reshape(*x.shape[:2], self.groups, each + 2, self.head_size)
+        query, key, value = fused.split([each, 1, 1], dim=3)
+        query = points.see(name + ".hook_q", query.flatten(2, 3))
+        key = points.see(name + ".hook_k", key.flatten(2, 3))
+        value = points.see(name + ".hook_v", value.flatten(2, 3))
+        turn = lambda values: rotate(values, self.config, self.head_size, memory.length)
+        query = points.see(name + ".hook_rot_q", turn(query))
+        key = points.see(name + ".hook_rot_k", turn(key))
+        key, value = memory.extend(self.layer, key, value)
+        return self.dense(attend(query, key, value, None, points, name).flatten(2))
+
+
+class FalconFeedForward(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels, neurons = config["hidden_size"], config["ffn_hidden_size"]
+        self.dense_h_to_4h = nn.Linear(channels, neurons, bias=config["bias"])
+        self.dense_4h_to_h = nn.Linear(neurons, channels, bias=config["bias"])
+        self.activation = ACTIVATIONS[config["activation"]]
+
+    forward = NeoXFeedForward.forward
+
+
+class FalconBlock(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.parallel = config["parallel_attn"]
+        self.norms = config.get("num_ln_in_parallel_attn") or (
+            2 if config["new_decoder_architecture"] else 1)
+        names = ["input_layernorm"]
+        if not self.parallel:
+            names = ["input_layernorm", "post_attention_layernorm"]
+        elif self.norms == 2:
+            names = ["ln_attn", "ln_mlp"]
+        for name in names:
+            setattr(self, name, LayerNorm(config["hidden_size"], config["layer_norm_epsilon"]))
+        self.names = names
+        self.self_attention = FalconAttention(config, layer)
+        self.mlp = FalconFeedForward(config)
+
+    def forward(self, x, memory, points, name):
+        start = x = points.see(name + ".hook_resid_pre", x)
+        read = getattr(self, self.names[0])(x, points, name + ".ln1")
+        attended = self.self_attention(read, memory, points, name + ".attn")
+        x = x + points.see(name + ".hook_attn_out", attended)
+        if not self.parallel:
+            start = points.see(name + ".hook_resid_mid", x)
+        if len(self.names) == 2:
+            read = getattr(self, self.names[1])(start, points, name + ".ln2")
         x = x + points.see(name + ".hook_mlp_out", self.mlp(read, points, name + ".mlp"))
         return points.see(name + ".hook_resid_post", x)
 
@@ -442,8 +600,13 @@ class OptBlock(nn.Module):
         return points.see(name + ".hook_resid_post", x)
 
 
+def block_class(config):
+    norms_outputs = config["model_type"] in ("olmo2", "gemma2", "gemma3_text")
+    return OutputNormBlock if norms_outputs else LlamaBlock
+
+
 class Llama(nn.Module):
-    """Llama, Mistral, Qwen2, Qwen3 and Starcoder2."""
+    """Llama and its kin."""
 
     def __init__(self, config):
         super().__init__()
@@ -451,14 +614,19 @@ class Llama(nn.Module):
         self.model = nn.Module()
         self.model.embed_tokens = nn.Embedding(vocabulary, channels)
         self.model.layers = nn.ModuleList(
-            LlamaBlock(config, layer) for layer in range(config["num_hidden_layers"]))
+            block_class(config)(config, layer) for layer in range(config["num_hidden_layers"]))
         self.model.norm = norm_of(config)
+        self.embedding_scale = 1.0
+        if config["model_type"].startswith("gemma"):
+            # In the precision that the config says the model has.
+            precision = getattr(torch, config["torch_dtype"])
+            self.embedding_scale = torch.tensor(channels**0.5, dtype=precision).item()
         if not config["tie_word_embeddings"]:
             self.lm_head = nn.Linear(channels, vocabulary, bias=False)
         self.tied = config["tie_word_embeddings"]
 
     def embed(self, tokens, points, start):
-        return points.see("hook_embed", self.model.embed_tokens(tokens))
+        return points.see("hook_embed", self.embedding_scale * self.model.embed_tokens(tokens))
 
     def parts(self):
         unembedding = self.model.embed_tokens if self.tied else self.lm_head
@@ -481,6 +649,27 @@ class NeoX(nn.Module):
 
     def parts(self):
         return self.gpt_neox.layers, self.gpt_neox.final_layer_norm, self.embed_out.weight
+
+
+class Falcon(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        channels, vocabulary = config["hidden_size"], config["vocab_size"]
+        self.transformer = nn.Module()
+        self.transformer.word_embeddings = nn.Embedding(vocabulary, channels)
+        self.transformer.h = nn.ModuleList(
+            FalconBlock(config, layer) for layer in range(config["num_hidden_layers"]))
+        self.transformer.ln_f = LayerNorm(channels, config["layer_norm_epsilon"])
+        self.tied = config["tie_word_embeddings"]
+        if not self.tied:
+            self.lm_head = nn.Linear(channels, vocabulary, bias=False)
+
+    def embed(self, tokens, points, start):
+        return points.see("hook_embed", self.transformer.word_embeddings(tokens))
+
+    def parts(self):
+        unembedding = self.transformer.word_embeddings if self.tied else self.lm_head
+        return self.transformer.h, self.transformer.ln_f, unembedding.weight
 
 
 class Gpt2(nn.Module):
@@ -545,6 +734,7 @@ class Opt(nn.Module):
 
 FAMILIES = {
     "llama": Llama, "mistral": Llama, "qwen2": Llama, "qwen3": Llama, "starcoder2": Llama,
+    "olmo2": Llama, "phi3": Llama, "gemma2": Llama, "gemma3_text": Llama, "falcon": Falcon,
     "gpt_neox": NeoX, "gpt_neo": GptNeo, "opt": Opt, "gpt2": Gpt2,
 }
 
@@ -555,6 +745,7 @@ class Decoder(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.family = FAMILIES[config["model_type"]](config)
+        self.cap = config.get("final_logit_softcapping")  # of logits
 
     def in_file(self):
         """Its parameters by their names in model.safetensors."""
@@ -569,4 +760,5 @@ class Decoder(nn.Module):
         for layer, block in enumerate(blocks):
             x = block(x, memory, points, f"blocks.{layer}")
         memory.length += tokens.shape[1]
-        return norm(x, points, "ln_final") @ unembedding.T
+        logits = norm(x, points, "ln_final") @ unembedding.T
+        return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)

@@ -22,6 +22,15 @@ in float64 from weights that float32 holds exactly. The models, by the config.js
     qwen2              biases of queries, keys and values; tied; a window that is not in use
     qwen2_windows      three layers, of which the last two see five positions; one key-value head
     qwen3              queries and keys normalised by head; heads wider than in llama; tied
+    olmo2              norms of what branches give alone; queries and keys normalised over all heads
+    phi3               one matrix for query, key and value, one for gate and up; three quarters of a head
+                       are rotated, by the short factors of a longrope scaling; every position sees nine
+    gemma2             norms before and after each branch, the embedding scaled, scores and logits capped,
+                       heads wider than in llama; of three layers the first and last see six positions
+    gemma3             norms of heads, another base and a window in two of three layers, linear scaling in
+                       the third; the embedding's scale as bf16 has it
+    falcon             one norm for both branches, one key for four heads, no biases
+    falcon_new         a norm for each branch in parallel, two keys for four heads, biases, untied
     starcoder2         layer norms, all biases, two key-value heads, GELU without a gate; tied
     starcoder2_windows every position sees six; no biases, one key-value head, an own unembedding
 
@@ -40,7 +49,8 @@ hook_q and hook_k are what the projections give, before a norm of heads and befo
 hook_rot_q and hook_rot_k are what scores are computed from. Keys and values keep (B, T, G, D).
 hook_normalized is before gain and bias. hook_pre of a gated feed-forward layer is its gate before
 the activation, hook_pre_linear what the gate multiplies, hook_post their product. A parallel block
-has no hook_resid_mid. llama_yarn and starcoder2_windows have only rotated queries and keys, and
+has no hook_resid_mid. ln1_post and ln2_post are the norms of what branches give, which hook_attn_out
+and hook_mlp_out are after. llama_yarn and starcoder2_windows have only rotated queries and keys, and
 patterns.
 
 families/curves.safetensors holds a hundred steps of training for each family:
@@ -79,6 +89,7 @@ ALPHABET_SIZE = 40
 POINTS = (
     "hook_resid_pre", "hook_resid_mid", "hook_resid_post", "hook_attn_out", "hook_mlp_out",
     "ln1.hook_scale", "ln1.hook_normalized", "ln2.hook_scale",
+    "ln1_post.hook_scale", "ln1_post.hook_normalized", "ln2_post.hook_scale",
     "attn.hook_q", "attn.hook_k", "attn.hook_v", "attn.hook_rot_q", "attn.hook_rot_k", "attn.hook_z",
     "attn.hook_attn_scores", "attn.hook_pattern",
     "mlp.hook_pre", "mlp.hook_pre_linear", "mlp.hook_post",
@@ -98,6 +109,7 @@ def randomized(config):
             is_gain = parameter.dim() == 1 and name.endswith("weight")
             # Normalised queries and keys are as long as their gains say.
             gain = 1.5 if name.endswith(("q_norm.weight", "k_norm.weight")) else 1.0
+            gain -= 1.0 if config["model_type"].startswith("gemma") else 0.0
             parameter.copy_((gain + 0.2 * noise if is_gain else 0.25 * noise).float())
     return model
 

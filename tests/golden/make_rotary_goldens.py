@@ -47,6 +47,10 @@ SCALINGS = [
     YARN | {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.0},
     YARN | {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.5, "attention_factor": 1.25},
 ]
+LONG = {"rope_type": "longrope", "original_max_position_embeddings": 4096,
+        "short_factor": [1.0, 1.05, 1.1, 1.25, 1.4, 1.6, 2.0, 2.5],
+        "long_factor": [1.2, 1.5, 3.0, 6.0, 12.0, 24.0, 33.5, 64.0]}
+LONG_CASES = ((LONG, 1), (LONG, 4096), (LONG, 4097), (LONG | {"attention_factor": 1.5}, 16384))
 DYNAMIC = {"rope_type": "dynamic", "factor": 4.0}
 LENGTHS = (1, 16384, 16385, 20000, 65536)
 
@@ -70,6 +74,7 @@ def case(scaling, length):
 def write_scalings():
     cases = [case(scaling, CONTEXT) for scaling in SCALINGS]
     cases += [case(DYNAMIC, length) for length in LENGTHS]
+    cases += [case(scaling, length) for scaling, length in LONG_CASES]
     (FOLDER / "scalings.json").write_text(json.dumps(cases, indent=1) + "\n")
     print(f"scalings.json: {len(cases)} cases")
 

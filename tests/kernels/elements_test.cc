@@ -41,6 +41,57 @@ TEST(Activation, MatchesTheReference) {
   }
 }
 
+TEST(SoftCap, MatchesTheReference) {
+  for (const cases::Matrix& shape : cases::matrices()) {
+    if (!cases::checked(shape.use)) continue;
+    SCOPED_TRACE(shape.name());
+    Twin x = random_twin(Shape{shape.rows, shape.columns}, 1, 6.0);
+    Twin d_out = random_twin(x.single.shape(), 2), out(x.single.shape()), d_x(x.single.shape());
+    constexpr double cap = 3.5;
+    reference::soft_cap_forward<double>(x.exact, cap, out.exact);
+    reference::soft_cap_backward<double>(out.exact, cap, d_out.exact, d_x.exact);
+    on_every_instruction_set([&] {
+      soft_cap_forward(x.single, cap, out.single);
+      soft_cap_backward(out.single, cap, d_out.single, d_x.single);
+      for (std::int64_t i = 0; i < x.single.size(); ++i) {
+        // A division, a tanh of a few units in the last place, and a product; the derivative is 1
+        // less a square whose relative error is twice that.
+        ASSERT_NEAR(out.single[i], out.exact[i], 5e-7 * cap) << "x = " << x.exact[i];
+        ASSERT_NEAR(d_x.single[i], d_x.exact[i], 2e-6 * std::max(1.0, std::abs(d_out.exact[i])))
+            << "x = " << x.exact[i];
+      }
+      // In place, and as a linear layer caps its outputs.
+      soft_cap_backward(out.single, cap, d_x.single, d_x.single);
+    });
+    Tensor<double> above(x.exact.shape()), below(x.exact.shape());
+    constexpr double step = 1e-6;
+    for (std::int64_t i = 0; i < x.exact.size(); ++i) {
+      above[i] = x.exact[i] + step;
+      below[i] = x.exact[i] - step;
+    }
+    reference::soft_cap_forward<double>(above, cap, above);
+    reference::soft_cap_forward<double>(below, cap, below);
+    for (std::int64_t i = 0; i < x.exact.size(); ++i) {
+      // Differences err by step² and by rounding over the step, 1e-10.
+      ASSERT_NEAR((above[i] - below[i]) / (2 * step) * d_out.exact[i], d_x.exact[i], 1e-8);
+    }
+  }
+}
+
+TEST(SoftCap, IsAppliedToTheOutputsOfALinearLayer) {
+  const Twin x = random_twin(Shape{5, 7}, 1), weight = random_twin(Shape{9, 7}, 2);
+  Tensor<double> expected(Shape{5, 9});
+  reference::linear_forward<double>(x.exact, {.weight = weight.exact, .soft_cap = 1.5}, expected);
+  on_every_instruction_set([&] {
+    for (const std::int64_t positions : {std::int64_t{0}, decoding_step}) {
+      Tensor<float> out(Shape{5, 9});
+      linear_forward(x.single, {.weight = weight.single, .soft_cap = 1.5F}, out, positions);
+      for (std::int64_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], expected[i], 2e-6);
+    }
+  });
+  EXPECT_LT(*std::ranges::max_element(expected.span()), 1.5);
+}
+
 TEST(Activation, RowsAreInOrderAndNamesAreUnique) {
   std::set<std::string_view> names;
   for (const ActivationDescription& row : activations) {

@@ -74,6 +74,14 @@ TEST(Transformer, GradientOfBandedLayersPredictsTheChangeOfTheLoss) {
   expect_gradient_predicts_loss(config);
 }
 
+// One norm for both branches.
+TEST(Transformer, GradientOfASharedNormPredictsTheChangeOfTheLoss) {
+  StackSpecification config = tiny_config();
+  config.block.residual = ResidualKind::parallel_shared;
+  config.block.attention.key_value_heads = 1;
+  expect_gradient_predicts_loss(config);
+}
+
 // Recomputing runs the same functions on the same numbers: the same gradients, to the bit.
 TEST(Transformer, RecomputedBlocksGiveTheSameGradients) {
   StackSpecification config = make_gpt_config(3, 2, 16, 8, 11);

@@ -36,6 +36,7 @@ std::map<std::string, int> listed_points() {
 TEST(Notation, ListsEveryPointOnce) {
   StackSpecification gated = make_gpt_config(1, 4, 32, 8, 61);
   gated.block.feed_forward.gated = true;
+  gated.block.norm.placement = NormPlacement::around;
   gated.block.attention.positions = PositionKind::rotary;
   StackSpecification post_norm = make_gpt_config(1, 4, 32, 8, 61);
   post_norm.block.norm.placement = NormPlacement::post;

@@ -378,10 +378,10 @@ TEST(RunRecord, HoldsEveryFieldOfTheModel) {
   TrainSettings settings;
   auto& [role, vocabulary_size, context, channels, layers, block, embedding_scale, embedding_norm,
          token_types, final_norm, has_unembedding, tied_unembedding, unembedding_bias, logit_scale,
-         prediction_head, initial_deviation, embedding_dropout, attention_dropout, residual_dropout,
-         end_of_text] = settings.model;
+         logit_cap, prediction_head, initial_deviation, embedding_dropout, attention_dropout,
+         residual_dropout, end_of_text] = settings.model;
   embedding_scale = 3.5F, embedding_norm = true, token_types = 2, final_norm = false;
-  logit_scale = 0.25F, prediction_head = true;
+  logit_scale = 0.25F, logit_cap = 7, prediction_head = true;
   vocabulary_size = 11, context = 12, channels = 15, layers = 3;
   initial_deviation = 0.03F, tied_unembedding = false, unembedding_bias = true;
   embedding_dropout = 0.1F, attention_dropout = 0.2F, residual_dropout = 0.3F, end_of_text = 4;
@@ -390,7 +390,8 @@ TEST(RunRecord, HoldsEveryFieldOfTheModel) {
   feed_forward = {.width = 17, .activation = Activation::silu, .gated = true, .bias = false};
   residual = ResidualKind::parallel;
   auto& [query_heads, key_value_heads, head_size, mask, positions, rotary, relative, sinusoids,
-         query_bias, output_bias, scale, query_key_norm, soft_cap] = attention;
+         query_bias, output_bias, scale, query_key_norm, head_norms, soft_cap] = attention;
+  head_norms = HeadNormExtent::all_heads;
   relative = {.buckets = 16, .max_distance = 64}, sinusoids = SinusoidOrder::halves;
   query_heads = 6, key_value_heads = 3, head_size = 8, query_bias = true, output_bias = false;
   mask = {.kind = MaskKind::banded, .windows = {0, 5, 7}};
@@ -401,7 +402,8 @@ TEST(RunRecord, HoldsEveryFieldOfTheModel) {
                         .factor = 4,
                         .original_context = 6,
                         .low_frequency_factor = 1.5,
-                        .high_frequency_factor = 3}};
+                        .high_frequency_factor = 3},
+            .local_base = 50};
   const TemporaryDirectory directory;
   RunDirectory(directory.path()).create({.settings = settings});
   const TrainSettings read = RunDirectory(directory.path()).read_record().settings;

@@ -57,6 +57,18 @@ Derivation Deriver::at(const Point& point) {
     case PointKind::norm_1_normalized:
       normalized(block().residual_pre, block().norm_1_saved);
       break;
+    case PointKind::attention_out_scale:
+      scale(block().attention_result, block().attention_out_saved);
+      break;
+    case PointKind::attention_out_normalized:
+      normalized(block().attention_result, block().attention_out_saved);
+      break;
+    case PointKind::feed_forward_out_scale:
+      scale(block().feed_forward_result, block().feed_forward_out_saved);
+      break;
+    case PointKind::feed_forward_out_normalized:
+      normalized(block().feed_forward_result, block().feed_forward_out_saved);
+      break;
     case PointKind::norm_2_normalized: normalized(feed_forward_in(), block().norm_2_saved); break;
     case PointKind::final_normalized: normalized(last_residual(), final_saved()); break;
     case PointKind::attention_in:

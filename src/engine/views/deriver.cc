@@ -248,6 +248,15 @@ void Deriver::logits() {
   describe("logit_w = Σ_c x_c W_U[c,w] + b_w", R"(\mathrm{logit}_w = \sum_c x_c\, W_U[c,w] + b_w)",
            "sum");
   linear(pass_.final_rows()[element_.position], unembedding, element_.index);
+  if (config_.logit_cap > 0) {
+    const double u = derivation_.sum();
+    describe("logit_w = cap · tanh(u / cap), and u = Σ_c x_c W_U[c,w] + b_w",
+             R"(\mathrm{logit}_w = c \tanh\frac{u}{c},\quad u = \sum_c x_c\, W_U[c,w] + b_w)",
+             "activation");
+    derivation_.terms.clear();
+    derivation_.bias = 0;
+    add_capped(u, config_.logit_cap);
+  }
   const Tensor<float> logits = pass_.logits(element_.position, element_.position + 1);
   number(logits[element_.index], {element_.position, element_.index});
 }
@@ -259,7 +268,7 @@ void Deriver::projection(std::int64_t first, std::int64_t head, const char* lett
   const std::int64_t row = first + head * config_.head_size() + element_.index;
   derivation_.formula = fmt::format("{}_j = Σ_c x_c W_{}[c,j] + b_j", letter, matrix);
   derivation_.latex = fmt::format(R"({}_j = \sum_c x_c\, W_{}[c,j] + b_j)", letter, matrix);
-  linear(block().norm_1[element_.position], weights().query_key_value, row);
+  linear(attention_stream(config_, block())[element_.position], weights().query_key_value, row);
   number(block().attention.query_key_value(element_.position, row),
          {element_.position, element_.head, element_.index});
 }
@@ -281,11 +290,15 @@ void Deriver::positioned(const Point& point, std::int64_t first, std::int64_t he
     const NormWeights& norm = is_query ? weights().query_norm : weights().key_norm;
     const View<const float> deviation =
         is_query ? block().attention.query_deviation : block().attention.key_deviation;
+    if (attention().head_norms == HeadNormExtent::all_heads) {
+      return number * deviation(t, 0) * norm.gain(head * size + index);
+    }
     return number * deviation(t, head) * norm.gain(index);
   };
   describe("r_j = x_j cos(m θ) ± x_j' sin(m θ)",
            R"(r_j = x_j \cos m\theta \pm x_{j'} \sin m\theta)", "rotation");
-  const Rotation rotation = rotation_of(attention(), t, j, pass_.positions());
+  const Rotation rotation =
+      rotation_of(attention(), {.layer = layer_, .position = t, .j = j}, pass_.positions());
   add(fmt::format("{} number {}", letter, j), value(j), rotation.cosine);
   if (rotation.partner >= 0) {
     add(fmt::format("{} number {}", letter, rotation.partner), value(rotation.partner),
@@ -306,6 +319,7 @@ std::vector<float> Deriver::row(AttentionValues values) const {
 }
 
 void Deriver::scores() {
+  if (attention().soft_cap > 0) return capped_score();
   describe("s = Σ_j q_j k_j / √D", R"(s = \frac{1}{\sqrt D} \sum_j q_j k_j)", "sum");
   const double scale = attention().scale > 0
                            ? static_cast<double>(attention().scale)
@@ -320,6 +334,28 @@ void Deriver::scores() {
   }
   number(row(AttentionValues::scores)[static_cast<std::size_t>(element_.key)],
          {element_.head, element_.position, element_.key});
+}
+
+void Deriver::capped_score() {
+  const double cap = attention().soft_cap;
+  describe("s = cap · tanh(u / cap), and u = Σ_j q_j k_j · scale",
+           R"(s = c \tanh\frac{u}{c},\quad u = \mathrm{scale} \sum_j q_j k_j)", "activation");
+  if (is_visible()) {
+    const Heads<const float> read = heads();
+    double product = 0;
+    for (std::int64_t j = 0; j < config_.head_size(); ++j) {
+      product += static_cast<double>(read.query(0, element_.position, element_.head, j)) *
+                 read.key(0, element_.key, group(), j);
+    }
+    add_capped(product * attention().score_scale(), cap);
+  }
+  number(row(AttentionValues::scores)[static_cast<std::size_t>(element_.key)],
+         {element_.head, element_.position, element_.key});
+}
+
+// cap · tanh(u / cap), as u times how much of it is left.
+void Deriver::add_capped(double u, double cap) {
+  add("u · (cap / u) tanh(u / cap)", u, u == 0 ? 1 : cap / u * std::tanh(u / cap));
 }
 
 void Deriver::pattern() {
@@ -380,7 +416,23 @@ void Deriver::head_result() {
          {element_.position, element_.head, c});
 }
 
+// What a branch adds where that is the norm of what it gives.
+void Deriver::normalised_out(PointKind out, PointKind normalized, const NormWeights& norm,
+                             const char* letter) {
+  const std::int64_t c = channel();
+  derivation_.formula = fmt::format("{}_c = x̂_c γ_c", letter);
+  derivation_.latex = fmt::format(R"({}_c = \hat x_c\, \gamma_c)", letter);
+  derivation_.operation = "norm";
+  add("x̂ · γ", observed({normalized, layer_}).view()(0, element_.position, c), norm.gain(c));
+  if (norm.bias.present()) derivation_.bias = norm.bias(c);
+  number(pass_.rows({out, layer_})(element_.position, c), {element_.position, c});
+}
+
 void Deriver::attention_out() {
+  if (config_.has_output_norms()) {
+    return normalised_out(PointKind::attention_out, PointKind::attention_out_normalized,
+                          weights().attention_out_norm, "a");
+  }
   const std::int64_t c = channel();
   describe("a_c = Σ_h r_{h,c} + b_c, and r_{h,c} = Σ_j z_{h,j} W_O[h,j,c]",
            R"(a_c = \sum_h r_{h,c} + b_c,\quad r_{h,c} = \sum_j z_{h,j}\, W_O[h,j,c])", "sum");
@@ -404,7 +456,9 @@ void Deriver::neuron(const LinearWeights& matrix, View<const float> values, cons
   derivation_.formula = fmt::format("{}_i = Σ_c x_c {}[c,i] + b_i", letter, name);
   derivation_.latex = fmt::format(R"({}_i = \sum_c x_c\, W_{{{}}}[c,i] + b_i)", letter, name + 2);
   derivation_.operation = "sum";
-  linear(block().norm_2[element_.position], matrix, element_.index);
+  const View<float> read =
+      config_.has_input_norms() ? block().norm_2 : feed_forward_stream(config_, block());
+  linear(read[element_.position], matrix, element_.index);
   number(values(element_.position, element_.index), {element_.position, element_.index});
 }
 
@@ -444,6 +498,10 @@ double Deriver::gate(double x) const {
 }
 
 void Deriver::feed_forward_out() {
+  if (config_.has_output_norms()) {
+    return normalised_out(PointKind::feed_forward_out, PointKind::feed_forward_out_normalized,
+                          weights().feed_forward_out_norm, "f");
+  }
   const std::int64_t c = channel();
   describe("f_c = Σ_i m_i W_out[i,c] + b_c", R"(f_c = \sum_i m_i\, W_{out}[i,c] + b_c)", "sum");
   linear(block().feed_forward.post[element_.position], weights().down, c, "neuron");

@@ -63,10 +63,14 @@ class Deriver {
   std::int64_t group() const { return element_.head / attention().group_size(); }
   std::vector<float> row(AttentionValues values) const;
   void scores();
+  void capped_score();
+  void add_capped(double u, double cap);
   void pattern();
   void mixed_values();
   double add_head_result(std::int64_t head, std::int64_t c);
   void head_result();
+  void normalised_out(PointKind out, PointKind normalized, const NormWeights& norm,
+                      const char* letter);
   void attention_out();
   bool is_visible() const;
   void neuron(const LinearWeights& matrix, View<const float> values, const char* letter,

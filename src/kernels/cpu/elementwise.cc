@@ -70,6 +70,24 @@ void ScaleRange(float scale, const float* x, std::size_t count, float* out) {
                            HEED_INLINE_LAMBDA { store(hn::Mul(factor, load(x)), out); });
 }
 
+void CapRange(const float* x, float cap, std::size_t count, float* out) {
+  const Floats d;
+  const Float limit = hn::Set(d, cap);
+  ForEachVector(count, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+    store(hn::Mul(limit, Tanh(d, hn::Div(load(x), limit))), out);
+  });
+}
+
+// d_x = d_out·(1 − (out/cap)²)
+void UncapRange(const float* out, float cap, const float* d_out, std::size_t count, float* d_x) {
+  const Floats d;
+  const Float limit = hn::Set(d, cap);
+  ForEachVector(count, [&](std::size_t, auto load, auto store) HEED_INLINE_LAMBDA {
+    const Float share = hn::Div(load(out), limit);
+    store(hn::Mul(load(d_out), hn::NegMulAdd(share, share, hn::Set(d, 1.0F))), d_x);
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
@@ -83,6 +101,8 @@ HWY_EXPORT(DropRow);
 HWY_EXPORT(AddRange);
 HWY_EXPORT(ScaleAddRange);
 HWY_EXPORT(ScaleRange);
+HWY_EXPORT(CapRange);
+HWY_EXPORT(UncapRange);
 
 namespace {
 
@@ -115,6 +135,24 @@ void activation_backward(View<const float> x, Activation activation, View<const 
   over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
     HWY_DYNAMIC_DISPATCH(DifferentiateRange)
     (activation, x.data() + begin, d_out.data() + begin, count, d_x.data() + begin);
+  });
+}
+
+void soft_cap_forward(View<const float> x, float cap, View<float> out) {
+  checks::soft_cap(cap);
+  checks::same_shape(x, out, "x", "out");
+  over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(CapRange)(x.data() + begin, cap, count, out.data() + begin);
+  });
+}
+
+void soft_cap_backward(View<const float> out, float cap, View<const float> d_out, View<float> d_x) {
+  checks::soft_cap(cap);
+  checks::same_shape(out, d_out, "out", "d_out");
+  checks::same_shape(out, d_x, "out", "d_x");
+  over_elements(out.size(), cheap_grain, [&](std::int64_t begin, std::size_t count) {
+    HWY_DYNAMIC_DISPATCH(UncapRange)
+    (out.data() + begin, cap, d_out.data() + begin, count, d_x.data() + begin);
   });
 }
 

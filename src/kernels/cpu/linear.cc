@@ -116,12 +116,8 @@ void multiply_few_rows(View<const float> x, const LinearParameters<float>& param
   });
 }
 
-}  // namespace
-
-void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
-                    std::int64_t positions) {
-  checks::linear(x, parameters.weight, out, parameters.bias, "x", "out");
-  checks::positions(positions);
+void multiply_by_weight(View<const float> x, const LinearParameters<float>& parameters,
+                        View<float> out, std::int64_t positions) {
   if (parameters.prepared != nullptr) {
     return prepared_linear_forward(x, *parameters.prepared, parameters.bias, out, positions);
   }
@@ -145,6 +141,16 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
             .inner = inputs,
             .initial = parameters.bias.data(),
             .precision = parameters.precision});
+}
+
+}  // namespace
+
+void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
+                    std::int64_t positions) {
+  checks::linear(x, parameters.weight, out, parameters.bias, "x", "out");
+  checks::positions(positions);
+  multiply_by_weight(x, parameters, out, positions);
+  if (parameters.soft_cap > 0) soft_cap_forward(out, parameters.soft_cap, out);
 }
 
 // out = x·Wᵀ: d_x = d_out·W

@@ -70,6 +70,24 @@ void activation_backward(View<const T> x, Activation activation, View<const T> d
 }
 
 template <class T>
+void soft_cap_forward(View<const T> x, T cap, View<T> out) {
+  checks::soft_cap(cap);
+  checks::same_shape(x, out, "x", "out");
+  for (std::int64_t i = 0; i < x.size(); ++i) out.data()[i] = cap * std::tanh(x.data()[i] / cap);
+}
+
+template <class T>
+void soft_cap_backward(View<const T> out, T cap, View<const T> d_out, View<T> d_x) {
+  checks::soft_cap(cap);
+  checks::same_shape(out, d_out, "out", "d_out");
+  checks::same_shape(out, d_x, "out", "d_x");
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    const T share = out.data()[i] / cap;
+    d_x.data()[i] = d_out.data()[i] * (T(1) - share * share);
+  }
+}
+
+template <class T>
 void gated_activation_forward(View<const T> gate, View<const T> up, Activation activation,
                               View<T> out) {
   checks::same_shape(gate, up, "gate", "up");
@@ -115,6 +133,11 @@ template void activation_backward<float>(View<const float>, Activation, View<con
                                          View<float>);
 template void activation_backward<double>(View<const double>, Activation, View<const double>,
                                           View<double>);
+template void soft_cap_forward<float>(View<const float>, float, View<float>);
+template void soft_cap_forward<double>(View<const double>, double, View<double>);
+template void soft_cap_backward<float>(View<const float>, float, View<const float>, View<float>);
+template void soft_cap_backward<double>(View<const double>, double, View<const double>,
+                                        View<double>);
 template void gated_activation_forward<float>(View<const float>, View<const float>, Activation,
                                               View<float>);
 template void gated_activation_forward<double>(View<const double>, View<const double>, Activation,

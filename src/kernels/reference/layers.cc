@@ -64,6 +64,9 @@ void linear_forward(View<const T> x, const LinearParameters<T>& parameters, View
       out(n, o) = sum;
     }
   }
+  if (parameters.soft_cap > 0) {
+    soft_cap_forward<T>(out, parameters.soft_cap, out);
+  }
 }
 
 template <class T>

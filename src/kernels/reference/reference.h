@@ -51,6 +51,11 @@ template <class T>
 void activation_backward(View<const T> x, Activation activation, View<const T> d_out, View<T> d_x);
 
 template <class T>
+void soft_cap_forward(View<const T> x, T cap, View<T> out);
+template <class T>
+void soft_cap_backward(View<const T> out, T cap, View<const T> d_out, View<T> d_x);
+
+template <class T>
 void gated_activation_forward(View<const T> gate, View<const T> up, Activation activation,
                               View<T> out);
 template <class T>

@@ -29,10 +29,13 @@ LayerHeads::LayerHeads(const Transformer& model, std::int64_t layer)
   const std::int64_t keys_end = attention_.query_width() + attention_.key_value_width();
   with_gains_ = Tensor<float>(query_key_value_.shape());
   for (std::int64_t row = 0; row < query_key_value_.extent(0); ++row) {
-    const std::int64_t d = row % attention_.head_size;
-    const float gain = row < attention_.query_width() ? block.query_norm.gain(d)
-                       : row < keys_end               ? block.key_norm.gain(d)
-                                                      : 1.0F;
+    const bool is_query = row < attention_.query_width();
+    const bool of_all = attention_.head_norms == HeadNormExtent::all_heads;
+    const std::int64_t own = is_query ? row : row - attention_.query_width();
+    const std::int64_t d = of_all ? own : row % attention_.head_size;
+    const float gain = is_query         ? block.query_norm.gain(d)
+                       : row < keys_end ? block.key_norm.gain(d)
+                                        : 1.0F;
     for (std::int64_t c = 0; c < query_key_value_.extent(1); ++c) {
       with_gains_.view()(row, c) = gain * query_key_value_(row, c);
     }

@@ -148,7 +148,7 @@ Tensor<float> rows_at(View<const float> stream, std::span<const std::int64_t> po
 // The stream of a decoder that attends to an encoder may be normalised at each point.
 void require_lens(const Transformer& model) {
   if (model.architecture().is_encoder_decoder()) return;
-  require_sums_to_logits(model.specification(), "a logit lens");
+  require_stream_of_sums(model.specification(), "a logit lens");
 }
 
 // The stream (T, C) at a point.

@@ -132,6 +132,10 @@ void fold_into(const Tensors& tensors, NormKind kind, Role norm_role,
 void fold_norms(const Tensors& tensors, const StackSpecification& config) {
   const NormKind kind = config.block.norm.kind;
   for (std::int64_t l = 0; l < config.layers; ++l) {
+    if (config.shares_norm()) {
+      fold_into(tensors, kind, Role::norm_1, {Role::query_key_value, Role::gate, Role::up}, l);
+      continue;
+    }
     fold_into(tensors, kind, Role::norm_1, {Role::query_key_value}, l);
     fold_into(tensors, kind, Role::norm_2, {Role::gate, Role::up}, l);
   }

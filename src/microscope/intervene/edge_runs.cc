@@ -186,8 +186,9 @@ Tensor<float> EdgeRuns::attention_with(std::span<const HeadChange* const> change
     }
   }
   Tensor<float> added(Shape{rows, config.channels});
-  project({.sequences = {1, query() + 1}}, mixed, model_.parameters().block(layer).projection,
-          added);
+  const BlockParameters& block = model_.parameters().block(layer);
+  project({.sequences = {1, query() + 1}}, mixed, block.projection, added);
+  norm_output(config, block.attention_out_norm, added);
   return added;
 }
 

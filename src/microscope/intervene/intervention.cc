@@ -324,6 +324,8 @@ PointShape point_shape(const StackSpecification& config, PointKind kind) {
     case PointKind::neurons_post: return {.width = config.feed_forward()};
     case PointKind::norm_1_scale:
     case PointKind::norm_2_scale:
+    case PointKind::attention_out_scale:
+    case PointKind::feed_forward_out_scale:
     case PointKind::cross_norm_scale:
     case PointKind::final_scale: return {.width = 1};
     case PointKind::logits: return {.width = config.vocabulary_size};

@@ -113,7 +113,7 @@ void check_texts(const Transformer& model, const PatchRequest& request) {
 void check_model(const Transformer& model) {
   if (model.architecture().is_encoder_decoder()) return;
   require_predicts_next(model.specification(), "patching");
-  require_sums_to_logits(model.specification(), "patching");
+  require_stream_of_sums(model.specification(), "patching");
 }
 
 void check_request(const Transformer& model, const PatchRequest& request) {

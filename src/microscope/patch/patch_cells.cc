@@ -226,7 +226,9 @@ void PatchRuns::fill_streams(std::span<const PatchCell> cells, std::int64_t firs
     copy_row(clean.feed_forward.post, variants.first(first_variant + i), neurons, i);
   }
   const Pass pass{.sequences = {1, clean_.positions()}};
-  project(pass, neurons, model_.parameters().block(cells.front().layer).down, added);
+  const BlockParameters& block = model_.parameters().block(cells.front().layer);
+  project(pass, neurons, block.down, added);
+  norm_output(model_.specification(), block.feed_forward_out_norm, added);
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t variant = first_variant + i;
     kernels::add(corrupted.residual_mid[variants.first(variant)], added.view()[i],
@@ -268,7 +270,9 @@ Tensor<float> PatchRuns::patched_middles(std::span<const PatchCell> cells,
   }
   Tensor<float> middles(Shape{rows, model_.specification().channels});
   const Pass pass{.sequences = {1, clean_.positions()}};
-  project(pass, mixed, model_.parameters().block(layer).projection, middles);
+  const BlockParameters& block = model_.parameters().block(layer);
+  project(pass, mixed, block.projection, middles);
+  norm_output(model_.specification(), block.attention_out_norm, middles);
   for (std::int64_t row = 0; row < rows; ++row) {
     const View<float> middle = middles.view()[row];
     kernels::add(corrupted.residual_pre[position_of(row)], middle, middle);

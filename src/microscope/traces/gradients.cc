@@ -1,6 +1,7 @@
 #include "microscope/traces/gradients.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -45,9 +46,19 @@ void start_from_loss(const Stack& stack, const TargetGradient& rows, View<float>
                         {.scale = scale, .d_x = rows.d_unembedding_in, .d_unembedding = {}});
 }
 
-// Of one text: a logit is a row of the unembedding times what it reads.
-void start_from_logits(const Stack& stack, const GradientTarget& target, View<float> d_x,
-                       View<float> d_logits) {
+// By which a soft cap multiplies the gradient of a logit, of this row of the unembedding.
+double cap_derivative(const LinearWeights& unembedding, std::int32_t token,
+                      std::span<const float> weights, std::span<const float> x) {
+  if (unembedding.soft_cap == 0) return 1;
+  double logit = unembedding.bias.present() ? double{unembedding.bias(token)} : 0;
+  for (std::size_t c = 0; c < weights.size(); ++c) logit += double{weights[c]} * x[c];
+  const double share = std::tanh(logit / unembedding.soft_cap);
+  return 1 - share * share;
+}
+
+// Of one text: a logit is a row of the unembedding times what it reads, within its soft cap.
+void start_from_logits(const Stack& stack, const GradientTarget& target, View<const float> x,
+                       View<float> d_x, View<float> d_logits) {
   const std::int64_t positions = d_x.extent(0), vocabulary = stack.specification.vocabulary_size;
   std::ranges::fill(d_x.span(), 0.0F);
   for (const GradientTarget::Logit& logit : target.logits) {
@@ -57,18 +68,32 @@ void start_from_logits(const Stack& stack, const GradientTarget& target, View<fl
     if (d_logits.present()) d_logits(row, logit.token) += static_cast<float>(logit.weight);
     const std::vector<float> weights =
         kernels::multiplied_row(stack.parameters.unembedding, logit.token);
+    const double weight = logit.weight * cap_derivative(stack.parameters.unembedding, logit.token,
+                                                        weights, x[row].span());
     for (std::size_t channel = 0; channel < weights.size(); ++channel) {
-      d_x(row, channel) += static_cast<float>(logit.weight * double{weights[channel]});
+      d_x(row, channel) += static_cast<float>(weight * double{weights[channel]});
     }
   }
 }
 
-// Of one text: the unembedding of the weights (T, V) of all logits.
-void start_from_weights(const Stack& stack, View<const float> weights, View<float> d_x,
+// Of one text: the unembedding of the weights (T, V) of all logits, within their soft cap.
+void start_from_weights(const Stack& stack, View<const float> weights, const TargetGradient& rows,
                         View<float> d_logits) {
   const LinearWeights& unembedding = stack.parameters.unembedding;
-  kernels::linear_backward_input(kernels::MultipliedWeight(unembedding).view(), weights, d_x,
-                                 unembedding.precision);
+  Tensor<float> before_cap;
+  if (unembedding.soft_cap != 0) {
+    before_cap = Tensor<float>(weights.shape());
+    kernels::linear_forward(rows.unembedding_in, unembedding, before_cap);
+    for (std::int64_t t = 0; t < weights.extent(0); ++t) {
+      for (std::int64_t v = 0; v < weights.extent(1); ++v) {
+        const float share = before_cap.view()(t, v) / unembedding.soft_cap;
+        before_cap.view()(t, v) = weights(t, v) * (1 - share * share);
+      }
+    }
+  }
+  kernels::linear_backward_input(kernels::MultipliedWeight(unembedding).view(),
+                                 before_cap.present() ? View<const float>(before_cap) : weights,
+                                 rows.d_unembedding_in, unembedding.precision);
   if (d_logits.present()) kernels::copy(weights, d_logits);
 }
 
@@ -121,7 +146,7 @@ void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& 
           target.logit_weights.data(),
           Shape{pass.sequences.count(), pass.sequences.positions_end(), vocabulary});
       start_from_weights(stack, weights[text++].slice(0, 0, each.length()),
-                         own(rows.d_unembedding_in), d_own);
+                         {{}, own(rows.unembedding_in), own(rows.d_unembedding_in)}, d_own);
     } else if (target.is_loss()) {
       start_from_loss(stack,
                       {rows.next.subspan(static_cast<std::size_t>(each.row_begin),
@@ -129,7 +154,7 @@ void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& 
                        own(rows.unembedding_in), own(rows.d_unembedding_in)},
                       d_own);
     } else {
-      start_from_logits(stack, target, own(rows.d_unembedding_in), d_own);
+      start_from_logits(stack, target, own(rows.unembedding_in), own(rows.d_unembedding_in), d_own);
     }
   }
   if (d_logits.present()) pass.observe_gradient_rows(PointKind::logits, -1, d_logits);

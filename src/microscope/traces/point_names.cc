@@ -79,6 +79,7 @@ std::string short_name_pattern(std::string_view name) {
 std::vector<Point> points_of_any(std::int64_t layers) {
   StackSpecification stack;
   stack.layers = layers;
+  stack.block.norm.placement = NormPlacement::around;
   stack.block.attention.query_key_norm = true;
   stack.block.feed_forward.gated = true;
   return all_points(stack);
@@ -91,6 +92,15 @@ std::string_view reason_of_absence(PointKind kind) {
     case PointKind::rotated_key:
       return "its queries and keys do not change before attention: see attn.hook_q and attn.hook_k";
     case PointKind::neurons_linear: return "its feed-forward layers are not gated";
+    case PointKind::norm_1_scale:
+    case PointKind::norm_1_normalized: return "its branches read the stream without a norm";
+    case PointKind::norm_2_scale:
+    case PointKind::norm_2_normalized: return "feed-forward has no norm of its own before it";
+    case PointKind::attention_out_scale:
+    case PointKind::attention_out_normalized:
+    case PointKind::feed_forward_out_scale:
+    case PointKind::feed_forward_out_normalized:
+      return "its branches add what they give, not the norm of it";
     case PointKind::residual_mid:
       return "attention and feed-forward read the same stream, so that none lies between them";
     default: return "its description leaves it out";

@@ -152,7 +152,12 @@ void RecordedPass::replay_layer(std::int64_t layer, Probe& probe, StackSite site
   const Pass shown = pass(&probe, site);
   const RotaryRows none;
   const LayerPass at = stack.layer_pass(layer, shown, none);
+  const bool before = config.has_input_norms();
   const bool after = config.is_post_norm();  // norms of sums
+  const auto show_output_norm = [&](const NormPoints& points, View<const float> result,
+                                    const NormSaved& saved) {
+    if (config.has_output_norms()) observe_norm(shown, layer, points, result, saved);
+  };
   const auto show = [&](std::initializer_list<PointKind> kinds) {
     for (const PointKind kind : kinds) {
       const Point point{kind, layer, site};
@@ -172,11 +177,12 @@ void RecordedPass::replay_layer(std::int64_t layer, Probe& probe, StackSite site
 
   show({PointKind::residual_pre});
   observe_head_inputs(at, block.residual_pre);
-  if (!after) observe_norm(shown, layer, norm_1_points, block.residual_pre, block.norm_1_saved);
+  if (before) observe_norm(shown, layer, norm_1_points, block.residual_pre, block.norm_1_saved);
   show({PointKind::query, PointKind::key, PointKind::value});
   show_attention(AttentionKind::self, self_attention_points);
   show({PointKind::mixed_values});
   observe_head_results(at, block.attention.mixed_values);
+  show_output_norm(attention_out_norm_points, block.attention_result, block.attention_out_saved);
   show({PointKind::attention_out, PointKind::residual_mid});
   if (after) observe_norm(shown, layer, norm_1_points, block.residual_mid, block.norm_1_saved);
 
@@ -193,12 +199,14 @@ void RecordedPass::replay_layer(std::int64_t layer, Probe& probe, StackSite site
     }
   }
 
-  if (!after) {
+  if (before && !config.shares_norm()) {
     observe_norm(shown, layer, norm_2_points, feed_forward_stream(config, block),
                  block.norm_2_saved);
   }
   show({PointKind::neurons_pre, PointKind::neurons_linear});
   compute_neurons_post({PointKind::neurons_post, layer, site}, probe);
+  show_output_norm(feed_forward_out_norm_points, block.feed_forward_result,
+                   block.feed_forward_out_saved);
   show({PointKind::feed_forward_out, PointKind::residual_post});
   if (after) {
     observe_norm(shown, layer, norm_of_sum_points, block.residual_post, block.norm_2_saved);

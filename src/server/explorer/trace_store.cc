@@ -81,13 +81,25 @@ void TraceStore::run(StoredTrace& trace, NewTrace& wanted, RecordedBuffers buffe
   trace.attention = std::make_unique<RecordedAttention>(*trace.pass);
 }
 
+namespace {
+
+// The page shows a norm before each branch, and logits that are sums.
+void require_shown(const StackSpecification& stack) {
+  require_sums_to_logits(stack, "a trace of a text");
+  require(!stack.shares_norm(), ErrorCode::unsupported,
+          "a trace of a text needs a model with a norm for each branch; in this one attention and "
+          "feed-forward read the same");
+}
+
+}  // namespace
+
 const StoredTrace& TraceStore::add(NewTrace wanted, StopFlag stop) {
   const Architecture& architecture = wanted.source.model->architecture();
   const std::int64_t sources = std::ssize(wanted.texts.source);
   const std::int64_t targets = std::ssize(wanted.texts.target);
   require_texts_fit(architecture, wanted.texts);
   if (!wanted.source.model->is_translator()) {
-    require_sums_to_logits(architecture.decoder(), "a trace of a text");
+    require_shown(architecture.decoder());
   }
   require_room(architecture, targets, sources);
   const std::int64_t needed = bytes_needed(architecture, targets, sources);

@@ -3,8 +3,8 @@
     write_gguf.py DIR FILE.gguf [PARTS]
 
 Keys, names and layouts are those that llama.cpp's convert_hf_to_gguf.py writes: Conv1D matrices
-transposed, GPT-NeoX's heads apart, and rows of LLaMA's query and key with the channels of a pair
-side by side.
+transposed, heads of GPT-NeoX and Falcon apart, rows of LLaMA's query and key with the channels of a
+pair side by side, and Gemma's gains with the 1 that their files leave out.
 """
 
 import json
@@ -91,6 +91,13 @@ def scaling(config, head_size):
         return [("rope.scaling.type", STRING, "yarn"), ("rope.scaling.factor", F32, given["factor"]),
                 ("rope.scaling.original_context_length", U32,
                  given["original_max_position_embeddings"])], []
+    if kind == "longrope":
+        old = config["original_max_position_embeddings"]
+        growth = config["max_position_embeddings"] / old
+        return [("rope.scaling.original_context_length", U32, old),
+                ("rope.scaling.attn_factor", F32, math.sqrt(1 + math.log(growth) / math.log(old)))], [
+                    (f"rope_factors_{length}.weight", numpy.array(given[f"{length}_factor"], numpy.float32))
+                    for length in ("long", "short")]
     if kind != "llama3":
         return [], []
     factors = []
@@ -114,12 +121,18 @@ LLAMA_NAMES = {
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
     "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
+    "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
     "embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
+OUTPUT_NORM_NAMES = {
+    "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm"}
 
 
 def llama_like(config, given):
     kind = config["model_type"]
-    architecture = "llama" if kind == "mistral" else kind
+    architecture = {"mistral": "llama", "gemma3_text": "gemma3"}.get(kind, kind)
+    is_gemma = kind.startswith("gemma")
+    names = LLAMA_NAMES | (OUTPUT_NORM_NAMES if is_gemma or kind == "olmo2" else {})
     heads = config["num_attention_heads"]
     shared = config.get("num_key_value_heads", heads)
     head_size = config.get("head_dim") or config["hidden_size"] // heads
@@ -139,7 +152,14 @@ def llama_like(config, given):
     if kind == "llama":
         entries += [("vocab_size", U32, config["vocab_size"]),
                     ("rope.dimension_count", U32, head_size)]
-    if kind in ("mistral", "starcoder2") and config.get("sliding_window"):
+    if kind == "phi3":
+        entries.append(("rope.dimension_count", U32, int(config["partial_rotary_factor"] * head_size)))
+    for cap in ("attn_logit_softcapping", "final_logit_softcapping"):
+        if config.get(cap):
+            entries.append((cap, F32, config[cap]))
+    if kind == "gemma3_text":
+        entries.append(("rope.freq_base_swa", F32, config["rope_local_base_freq"]))
+    if (is_gemma or kind in ("mistral", "starcoder2", "phi3")) and config.get("sliding_window"):
         entries.append(("attention.sliding_window", U32, config["sliding_window"]))
     more, factors = scaling(config, head_size)
     tensors = list(factors)
@@ -151,9 +171,13 @@ def llama_like(config, given):
             _, layer, inner = stem.split(".", 2)
             if architecture == "llama" and inner in ("self_attn.q_proj", "self_attn.k_proj"):
                 values = paired(values, heads if inner.endswith("q_proj") else shared)
-            tensors.append((f"blk.{layer}.{LLAMA_NAMES[inner]}.{ending}", values))
+            if is_gemma and inner.endswith("norm"):
+                values = values + numpy.float32(1)
+            tensors.append((f"blk.{layer}.{names[inner]}.{ending}", values))
         else:
-            tensors.append((f"{LLAMA_NAMES[stem]}.{ending}", values))
+            if is_gemma and stem == "norm":
+                values = values + numpy.float32(1)
+            tensors.append((f"{names[stem]}.{ending}", values))
     return architecture, [(f"{architecture}.{key}", *rest) for key, *rest in entries + more], tensors
 
 
@@ -188,6 +212,38 @@ def gptneox(config, given):
             values = rows.swapaxes(0, 1).reshape(values.shape)
         tensors.append((f"blk.{layer}.{names[inner]}.{ending}", values))
     return "gptneox", entries, tensors
+
+
+def falcon(config, given):
+    heads, channels = config["num_attention_heads"], config["hidden_size"]
+    shared = config["num_kv_heads"] if config["new_decoder_architecture"] else 1
+    names = {"input_layernorm": "attn_norm", "ln_attn": "attn_norm_2", "ln_mlp": "attn_norm",
+             "self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output",
+             "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
+             "transformer.word_embeddings": "token_embd", "transformer.ln_f": "output_norm",
+             "lm_head": "output"}
+    entries = [("falcon.context_length", U32, config["max_position_embeddings"]),
+               ("falcon.embedding_length", U32, channels),
+               ("falcon.block_count", U32, config["num_hidden_layers"]),
+               ("falcon.feed_forward_length", U32, config["ffn_hidden_size"]),
+               ("falcon.attention.head_count", U32, heads),
+               ("falcon.attention.head_count_kv", U32, shared),
+               ("falcon.attention.layer_norm_epsilon", F32, config["layer_norm_epsilon"])]
+    tensors = []
+    for name, values in given.items():
+        stem, ending = name.rsplit(".", 1)
+        if not stem.startswith("transformer.h."):
+            tensors.append((f"{names[stem]}.{ending}", values))
+            continue
+        _, _, layer, inner = stem.split(".", 3)
+        if inner == "self_attention.query_key_value":
+            # Groups of queries, a key and a value become all queries, all keys, all values.
+            each = heads // shared
+            rows = values.reshape(shared, each + 2, channels // heads, *values.shape[1:])
+            parts = rows[:, :each], rows[:, each:each + 1], rows[:, each + 1:]
+            values = numpy.concatenate([part.reshape(-1, *values.shape[1:]) for part in parts])
+        tensors.append((f"blk.{layer}.{names[inner]}.{ending}", values))
+    return "falcon", entries, tensors
 
 
 def t5(config, given):
@@ -235,7 +291,7 @@ def main():
     with open(os.path.join(directory, "config.json")) as file:
         config = json.load(file)
     given = safetensors_by_hand.read(os.path.join(directory, "model.safetensors"))
-    write_family = {"gpt2": gpt2, "gpt_neox": gptneox, "t5": t5}.get(config["model_type"], llama_like)
+    write_family = {"gpt2": gpt2, "gpt_neox": gptneox, "t5": t5, "falcon": falcon}.get(config["model_type"], llama_like)
     architecture, entries, tensors = write_family(config, given)
     entries = [("general.architecture", STRING, architecture)] + entries
     for key in ("bos", "eos"):
