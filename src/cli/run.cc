@@ -40,6 +40,7 @@ void add_all_commands(Command app) {
   add_lens_command(app);
   add_explain_command(app);
   add_patch_command(app);
+  add_sae_command(app);
   add_induction_command(app);
   add_eval_command(app);
   add_bleu_command(app);

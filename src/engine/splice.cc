@@ -60,33 +60,33 @@ class SplicedRows {
   std::int64_t rows_ = 0, row_ = 0, width_ = 0;
 };
 
-// A dictionary in one text of a pass.
-struct ReadText {
-  std::int64_t batch = 0, positions = 0;
-  Tensor<float> x;  // (N, I), as a hook at its input left it
-  InputScales scales;
-  FeatureRows own;     // activations without hooks
-  FeatureRows active;  // as hooks at acts_pre left them
-  FeatureRows acts;    // and those at acts_post
-  bool acts_changed = false;
-  std::string changed_at;  // the first point that a hook changed, whose derivative nobody knows
-  Tensor<float> d_acts;    // (N, F), in backward
-  Tensor<float> d_x;       // (N, I), what goes past the features at first
-
-  void begin_backward(std::int64_t features) {
-    if (d_acts.present()) return;
-    d_acts = Tensor<float>(Shape{x.shape()[0], features});
-    d_x = Tensor<float>(x.shape());
-  }
-};
-
-struct WrittenText {
-  Tensor<float> recons;  // (N, O), of autoencoders that normalise
-};
-
 }  // namespace
 
 struct Splice::Parts {
+  // A dictionary in one text of a pass.
+  struct ReadText {
+    std::int64_t batch = 0, positions = 0;
+    Tensor<float> x;  // (N, I), as a hook at its input left it
+    InputScales scales;
+    FeatureRows own;     // activations without hooks
+    FeatureRows active;  // as hooks at acts_pre left them
+    FeatureRows acts;    // and those at acts_post
+    bool acts_changed = false;
+    std::string changed_at;  // the first point that a hook changed, whose derivative nobody knows
+    Tensor<float> d_acts;    // (N, F), in backward
+    Tensor<float> d_x;       // (N, I), what goes past the features at first
+
+    void begin_backward(std::int64_t features) {
+      if (d_acts.present()) return;
+      d_acts = Tensor<float>(Shape{x.shape()[0], features});
+      d_x = Tensor<float>(x.shape());
+    }
+  };
+
+  struct WrittenText {
+    Tensor<float> recons;  // (N, O), of autoencoders that normalise
+  };
+
   struct Writer {
     std::size_t dictionary;
     std::int64_t point;  // of its output points

@@ -25,14 +25,15 @@ std::string array_bytes(const std::string& description, const std::string& eleme
 }
 
 const std::string six_halves(24, '\x3f');
-constexpr const char* good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n";
+constexpr const char* good_description =
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n";
 
 NumpyFile parse_archive(const std::string& bytes) {
   return NumpyFile::parse(std::as_bytes(std::span(bytes)), "x.npz");
 }
 
 TEST(NumpyFile, HoldsTheArraysOfAnArchive) {
-  const std::string bytes = zip_of({{"W_enc.npy", array_bytes(good, six_halves)},
+  const std::string bytes = zip_of({{"W_enc.npy", array_bytes(good_description, six_halves)},
                                     {"k.npy", array_bytes("{'descr': '<i8', 'fortran_order': "
                                                           "False, 'shape': ()}",
                                                           little_bytes(7, 8), '\x02')}});
@@ -55,7 +56,7 @@ TEST(NumpyFile, RefusesEverythingElse) {
   const auto described = [](const std::string& text) { return array_bytes(text, six_halves); };
   const std::vector<Bad> cases = {
       {"", corrupt_data, "does not begin"},
-      {array_bytes(good, six_halves, '\x09'), unsupported, "version 9"},
+      {array_bytes(good_description, six_halves, '\x09'), unsupported, "version 9"},
       {std::string("\x93NUMPY\x01\x00\xff\xff{}", 12), corrupt_data, "description of 65535 bytes"},
       {described("{'descr': '<f4', 'fortran_order': False"), corrupt_data, "expected '}'"},
       {described("{'descr': '<f4', 'fortran_order': False}"), corrupt_data, "lacks"},
@@ -92,7 +93,7 @@ TEST(NumpyFile, RefusesEverythingElse) {
   expect_error(
       unsupported,
       [&] {
-        parse_archive(zip_of({{"a.npy", array_bytes(good, six_halves)}}, 8));
+        parse_archive(zip_of({{"a.npy", array_bytes(good_description, six_halves)}}, 8));
       },
       "compressed");
 }

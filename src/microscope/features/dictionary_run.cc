@@ -49,7 +49,7 @@ class ReplacingEditor final : public Editor {
   }
 
   // Of all passes.
-  std::int64_t rows = 0, entries = 0;
+  std::int64_t read = 0, entries = 0;  // rows, and their active features
   double squared_error = 0, squares = 0;
   std::vector<double> sums;
   std::vector<bool> used;
@@ -57,13 +57,13 @@ class ReplacingEditor final : public Editor {
   std::int64_t used_count() const { return std::ranges::count(used, true); }
   double explained() const {
     double spread = squares;
-    for (const double sum : sums) spread -= sum * sum / static_cast<double>(rows);
+    for (const double sum : sums) spread -= sum * sum / static_cast<double>(read);
     return spread > 0 ? 1 - squared_error / spread : 0;
   }
 
  private:
   void measured(View<const float> out) {
-    rows += out.extent(0);
+    read += out.extent(0);
     entries += acts_.entries();
     used.resize(static_cast<std::size_t>(dictionary_.specification().features));
     for (const std::int32_t feature : acts_.features) {
@@ -227,7 +227,7 @@ DictionaryEvaluation evaluate_dictionary(const Transformer& model, const Tokeniz
   }
   const auto total = static_cast<double>(found.tokens);
   for (double* loss : {&found.loss, &found.loss_with, &found.loss_with_zeros}) *loss /= total;
-  found.active = static_cast<double>(replaced.entries) / static_cast<double>(replaced.rows);
+  found.active = static_cast<double>(replaced.entries) / static_cast<double>(replaced.read);
   found.explained = replaced.explained();
   found.used = replaced.used_count();
   return found;

@@ -22,7 +22,7 @@ std::filesystem::path dictionaries() {
 
 // Sums of at most 24 products in f32: a relative 24 · 6e-8 of the largest number, and as much again
 // for the norm before them.
-constexpr float tolerance = 1e-5F;
+constexpr float golden_tolerance = 1e-5F;
 
 void expect_close(View<const float> found, const Tensor<float>& wanted, const std::string& what) {
   ASSERT_EQ(found.shape(), wanted.shape()) << what;
@@ -32,7 +32,7 @@ void expect_close(View<const float> found, const Tensor<float>& wanted, const st
     apart = std::max(apart, std::abs(found.span()[static_cast<std::size_t>(i)] - wanted[i]));
   }
   EXPECT_GT(largest, 0.0F) << what;
-  EXPECT_LE(apart, tolerance * largest) << what;
+  EXPECT_LE(apart, golden_tolerance * largest) << what;
 }
 
 void expect_golden(const Dictionary& dictionary, const SafetensorsFile& golden) {

@@ -15,10 +15,10 @@
 namespace heed {
 namespace {
 
-using Matrix = std::vector<std::vector<double>>;
+using PlainMatrix = std::vector<std::vector<double>>;
 
-Matrix matrix_of(View<const float> rows) {
-  Matrix all(static_cast<std::size_t>(rows.extent(0)));
+PlainMatrix matrix_of(View<const float> rows) {
+  PlainMatrix all(static_cast<std::size_t>(rows.extent(0)));
   for (std::int64_t n = 0; n < rows.extent(0); ++n) {
     for (std::int64_t c = 0; c < rows.extent(1); ++c) all[n].push_back(rows(n, c));
   }
@@ -27,13 +27,13 @@ Matrix matrix_of(View<const float> rows) {
 
 // A weight and the moments of its gradients.
 struct PlainWeight {
-  Matrix values, first, second;
+  PlainMatrix values, first, second;
 
-  explicit PlainWeight(Matrix start) : values(std::move(start)) {
+  explicit PlainWeight(PlainMatrix start) : values(std::move(start)) {
     first.assign(values.size(), std::vector<double>(values.front().size(), 0.0));
     second = first;
   }
-  void update(const Matrix& gradient, double rate, std::int64_t step) {
+  void update(const PlainMatrix& gradient, double rate, std::int64_t step) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       for (std::size_t j = 0; j < values[i].size(); ++j) {
         const double g = gradient[i][j];
@@ -51,8 +51,8 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-Matrix zeros(std::size_t rows, std::size_t columns) {
-  return Matrix(rows, std::vector<double>(columns, 0.0));
+PlainMatrix zeros(std::size_t rows, std::size_t columns) {
+  return PlainMatrix(rows, std::vector<double>(columns, 0.0));
 }
 
 class PlainTrainer {
@@ -69,11 +69,11 @@ class PlainTrainer {
         silent_(static_cast<std::size_t>(settings.features), 0) {}
 
   // The loss, and that of dead features.
-  std::pair<double, double> step(const Matrix& x, const Matrix& y) {
+  std::pair<double, double> step(const PlainMatrix& x, const PlainMatrix& y) {
     const std::size_t rows = x.size(), features = silent_.size(), outputs = y.front().size();
     const double n = static_cast<double>(rows);
-    Matrix d_encoder = zeros(features, x.front().size()), d_bias = zeros(1, features);
-    Matrix d_decoder = zeros(features, outputs), d_decoder_bias = zeros(1, outputs);
+    PlainMatrix d_encoder = zeros(features, x.front().size()), d_bias = zeros(1, features);
+    PlainMatrix d_decoder = zeros(features, outputs), d_decoder_bias = zeros(1, outputs);
     std::vector<bool> was_active(features, false);
     double loss = 0, auxiliary = 0;
     std::vector<std::size_t> dead;
@@ -151,10 +151,10 @@ class PlainTrainer {
     return {loss, auxiliary};
   }
 
-  const Matrix& encoder() const { return encoder_.values; }
-  const Matrix& decoder() const { return decoder_.values; }
-  const Matrix& decoder_bias() const { return decoder_bias_.values; }
-  const Matrix& bias() const { return bias_.values; }
+  const PlainMatrix& encoder() const { return encoder_.values; }
+  const PlainMatrix& decoder() const { return decoder_.values; }
+  const PlainMatrix& decoder_bias() const { return decoder_bias_.values; }
+  const PlainMatrix& bias() const { return bias_.values; }
 
  private:
   static std::vector<std::size_t> largest(const std::vector<double>& values, std::int64_t count) {
@@ -191,7 +191,7 @@ Tensor<float> random_rows(std::int64_t rows, std::int64_t width, std::uint64_t s
   return values;
 }
 
-void expect_near(View<const float> found, const Matrix& wanted, const char* what) {
+void expect_near(View<const float> found, const PlainMatrix& wanted, const char* what) {
   double largest = 0, apart = 0;
   std::size_t i = 0;
   for (const std::vector<double>& row : wanted) {

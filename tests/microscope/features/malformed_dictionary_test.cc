@@ -80,7 +80,7 @@ struct Malformed {
   std::string part;
 };
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float beyond_numbers = std::numeric_limits<float>::infinity();
 
 std::vector<Malformed> wrong_configs() {
   const auto none = [](Tensors&) {};
@@ -167,9 +167,9 @@ std::vector<Malformed> wrong_tensors() {
       of("skip_transcoder", shaped("W_skip", {4, 6}), corrupt_data, "W_skip has shape (4, 6)"),
       of("batchtopk", shaped("topk_threshold", {2}), corrupt_data, "expected one number"),
       of("standard", with("W_enc", NAN), corrupt_data, "W_enc holds a number that is not finite"),
-      of("standard", with("W_dec", infinity), corrupt_data, "W_dec holds"),
+      of("standard", with("W_dec", beyond_numbers), corrupt_data, "W_dec holds"),
       of("standard", with("b_enc", NAN), corrupt_data, "b_enc holds"),
-      of("standard", with("b_dec", -infinity), corrupt_data, "b_dec holds"),
+      of("standard", with("b_dec", -beyond_numbers), corrupt_data, "b_dec holds"),
       of("jumprelu", with("threshold", NAN), corrupt_data, "threshold holds"),
       of("gated", with("r_mag", 1000.0F), corrupt_data, "r_mag holds"),  // exp(1000)
       of("gated", with("b_gate", NAN), corrupt_data, "b_gate holds"),

@@ -1,0 +1,82 @@
+// heed sae: train, features, eval.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/temporary_directory.h"
+#include "cli/run_heed.h"
+
+namespace heed {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::json_of;
+using testing::Outcome;
+using testing::run_heed;
+
+class Sae : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Outcome stories = run_heed("microworld --stories 400");
+    ASSERT_EQ(stories.status, 0) << stories.err;
+    write_text_file(directory_.path() / "stories.txt", stories.out);
+  }
+  std::string path(const std::string& name) const {
+    return "'" + (directory_.path() / name).string() + "'";
+  }
+  std::string train(const std::string& out) const {
+    return "sae train --data " + path("stories.txt") +
+           " --point blocks.2.hook_resid_pre --features 128 -k 8 --batch 256 --buffer 1024 "
+           "--window 64 --rate 0.002 -o " +
+           path(out);
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+TEST_F(Sae, IsTrainedMeasuredAndRead) {
+  const Json trained = json_of(train("sae") + " --steps 60 --json");
+  EXPECT_EQ(trained["steps"], 60);
+  EXPECT_EQ(trained["interrupted"], false);
+  EXPECT_GT(trained["evaluation"]["loss_recovered"].get<double>(), 0.3);
+  EXPECT_LE(trained["evaluation"]["l0"].get<double>(), 8);
+
+  const std::string data = " --data " + path("stories.txt") + " --window 64 --tokens 2048";
+  const Json measured = json_of("sae eval " + path("sae") + data + " --json");
+  EXPECT_EQ(measured["point"], "blocks.2.hook_resid_pre");
+  EXPECT_GT(measured["loss_with_zeros"], measured["loss_with"]);
+
+  const Json found = json_of("sae features " + path("sae") + data + " --count 2 --top 3 --json");
+  ASSERT_EQ(found["features"].size(), 2U);
+  EXPECT_GE(found["features"][0]["density"], found["features"][1]["density"]);
+  EXPECT_EQ(found["features"][0]["raises"].size(), 3U);
+  EXPECT_LE(found["features"][0]["contexts"].size(), 3U);
+  const Outcome shown = run_heed("sae features " + path("sae") + data + " --features 5,7");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("Feature 5"));
+  EXPECT_THAT(shown.out, HasSubstr("Feature 7"));
+
+  const Outcome again = run_heed(train("sae") + " --steps 1");
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.err, HasSubstr("holds a dictionary already"));
+}
+
+TEST_F(Sae, RefusesWhatCannotBe) {
+  const auto expect_refused = [&](const std::string& call, const std::string& part) {
+    const Outcome outcome = run_heed(call);
+    EXPECT_NE(outcome.status, 0) << call;
+    EXPECT_THAT(outcome.err, HasSubstr(part)) << call;
+  };
+  expect_refused(train("a") + " --to blocks.0.hook_mlp_out", "cannot be made of it");
+  expect_refused(train("b") + " --window 100000", "100000");
+  expect_refused(train("c") + " --architecture gated", "topk");
+  expect_refused("sae features " + path("none") + " --data " + path("stories.txt"),
+                 "does not exist");
+  expect_refused("sae", "subcommand");
+}
+
+}  // namespace
+}  // namespace heed
