@@ -132,10 +132,13 @@ class Splice {
 
 // Training.
 struct DictionaryTraining {
-  std::string architecture = "topk";  // or "standard": ReLU with a penalty on activations
-  std::int64_t features = 0;          // F
-  std::int64_t k = 32;                // active features of a row, of topk
-  double l1 = 5.0;                    // of standard: · mean over rows of Σ activations
+  // "topk", "standard" (ReLU with a penalty on activations) or "jumprelu" (with a penalty on how
+  // many are active)
+  std::string architecture = "topk";
+  std::int64_t features = 0;  // F
+  std::int64_t k = 32;        // active features of a row, of topk
+  double l1 = 5.0;            // of standard: · mean over rows of Σ activations
+  double l0 = 1.0;            // of jumprelu: · mean over rows of active features
   double learning_rate = 3e-4;
   std::int64_t steps = 1000;
   double warmup = 0.05;  // share of the steps over which the rate, and the penalty, rise from 0

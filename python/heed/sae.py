@@ -114,7 +114,7 @@ def load(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str
     return found[0]
 
 
-_DEFAULTS = {"architecture": "topk", "k": 32, "l1_coefficient": 5.0, "lr": 3e-4, "steps": 1000,
+_DEFAULTS = {"architecture": "topk", "k": 32, "l1_coefficient": 5.0, "l0_coefficient": 1.0, "lr": 3e-4, "steps": 1000,
              "warmup": 0.05, "decay": 0.2, "dead_after": 1_000_000, "auxiliary_k": 0,
              "auxiliary_coefficient": 1 / 32, "seed": 0}
 
@@ -165,8 +165,8 @@ def train(model, hook_name: str, d_sae: int, *, file: Optional[str] = None,
     ``out``: a directory, which gets SAELens's layout. ``progress``: a function of each step's
     numbers. ``validation``: a text file [the text's last 5 %, which it is then not trained on].
 
-    Settings: ``architecture`` "topk" or "standard" (ReLU with ``l1_coefficient``), ``k``, ``lr``,
-    ``steps``, ``warmup`` and ``decay`` (shares of the steps), ``dead_after`` (rows without activity),
+    Settings: ``architecture`` "topk" (``k``), "standard" (ReLU with ``l1_coefficient``) or
+    "jumprelu" (with ``l0_coefficient``), ``lr``, ``steps``, ``warmup`` and ``decay`` (shares of the steps), ``dead_after`` (rows without activity),
     ``auxiliary_k`` and ``auxiliary_coefficient`` (of the loss of dead features), ``seed``.
 
     An interrupt stops it, once its steps are saved. Returns ``steps``, ``loss``, ``l0``,

@@ -87,6 +87,7 @@ DictionaryTraining training_of(const py::dict& options) {
           .features = integer("d_sae"),
           .k = integer("k"),
           .l1 = real("l1_coefficient"),
+          .l0 = real("l0_coefficient"),
           .learning_rate = real("lr"),
           .steps = integer("steps"),
           .warmup = real("warmup"),

@@ -64,8 +64,9 @@ void train_sae(SaeTrainOptions options) {
   const MappedFile validation =
       options.validation.empty() ? MappedFile() : MappedFile(options.validation);
   DictionaryRun& run = options.run;
-  run.settings.activation =
-      options.architecture == "topk" ? FeatureActivation::top_k : FeatureActivation::relu;
+  run.settings.activation = options.architecture == "topk"       ? FeatureActivation::top_k
+                            : options.architecture == "standard" ? FeatureActivation::relu
+                                                                 : FeatureActivation::jump_relu;
   run.settings.steps = options.steps;
   run.model = model.name;
   run.stream.seed = run.settings.seed;
@@ -132,9 +133,8 @@ void add_sae_train_command(Command parent) {
       ->check(between(1, 1 << 26))
       ->type_name("N");
   command
-      ->add_option("--architecture", options->architecture,
-                   "Use topk, or standard: ReLU with a penalty")
-      ->check(one_of({"topk", "standard"}))
+      ->add_option("--architecture", options->architecture, "Use topk, standard (ReLU) or jumprelu")
+      ->check(one_of({"topk", "standard", "jumprelu"}))
       ->capture_default_str()
       ->type_name("KIND");
   command->add_option("-k", run.settings.k, "Activate N features of a position, with topk")
@@ -142,6 +142,9 @@ void add_sae_train_command(Command parent) {
       ->check(at_least(1))
       ->type_name("N");
   command->add_option("--l1", run.settings.l1, "Penalise activations by X, with standard")
+      ->capture_default_str()
+      ->type_name("X");
+  command->add_option("--l0", run.settings.l0, "Penalise active features by X, with jumprelu")
       ->capture_default_str()
       ->type_name("X");
   command->add_option("--steps", options->steps, "Take N steps")

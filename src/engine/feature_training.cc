@@ -1,4 +1,7 @@
 // Training and surveys of sparse dictionaries, of the public facade.
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "engine/facade.h"
@@ -10,13 +13,18 @@ namespace heed {
 namespace {
 
 DictionarySettings settings_of(const DictionaryTraining& training) {
-  const bool is_relu = training.architecture == "standard";
-  require(is_relu || training.architecture == "topk", ErrorCode::invalid_argument,
-          "the architecture is '{}', expected topk or standard", training.architecture);
-  return {.activation = is_relu ? FeatureActivation::relu : FeatureActivation::top_k,
+  constexpr FeatureActivation known[] = {FeatureActivation::top_k, FeatureActivation::relu,
+                                         FeatureActivation::jump_relu};
+  const auto* const found = std::ranges::find_if(known, [&](FeatureActivation each) {
+    return activation_name(each) == training.architecture;
+  });
+  require(found != std::end(known), ErrorCode::invalid_argument,
+          "the architecture is '{}', expected topk, standard or jumprelu", training.architecture);
+  return {.activation = *found,
           .features = training.features,
           .k = training.k,
           .l1 = training.l1,
+          .l0 = training.l0,
           .learning_rate = training.learning_rate,
           .steps = training.steps,
           .warmup = training.warmup,

@@ -137,7 +137,11 @@ struct Splice::Parts {
     const View<const float> left(values.data(), rows.shape());
     const bool changed = !kernels::equal_bits(rows, left);
     if (changed) kernels::copy(left, rows);
-    if (wanted.contains(kept_name)) kept[kept_name][at.text] = values;
+    if (wanted.contains(kept_name)) {
+      std::map<std::int64_t, Array>& texts = kept[kept_name];
+      if (at.text == 0) texts.clear();  // of the pass before
+      texts[at.text] = values;
+    }
     return changed;
   }
   bool show_values(const std::string& name, const HookedPoint& at, Extents shape,

@@ -91,10 +91,17 @@ class Training(TestCase):
 
     def test_rows_of_ones_own(self):
         rows = np.random.default_rng(1).standard_normal((512, 16)).astype(np.float32)
-        trainer = heed.sae.Trainer(64, rows, k=6, lr=5e-3, steps=60)
-        losses = [trainer.step(rows)["loss"] for _ in range(60)]
-        self.assertLess(losses[-1], 0.6 * losses[0])
-        self.assertEqual(trainer.sae.W_enc.shape, (16, 64))
+        for settings in ({"k": 6}, {"architecture": "standard", "l1_coefficient": 0.05},
+                         {"architecture": "jumprelu", "l0_coefficient": 0.01}):
+            trainer = heed.sae.Trainer(64, rows, lr=5e-3, steps=60, **settings)
+            losses = [trainer.step(rows)["loss"] for _ in range(60)]
+            self.assertLess(losses[-1], 0.6 * losses[0], settings)
+            sae = trainer.sae
+            self.assertEqual(sae.W_enc.shape, (16, 64))
+            # What it says of its last step is what the dictionary of the step before does.
+            again = float(((sae(rows) - rows) ** 2).sum(1).mean() / (rows**2).mean())
+            self.assertLess(again, 1.1 * losses[-1])
+            self.assertEqual(hasattr(sae, "threshold"), "jumprelu" in settings.values())
 
     def test_what_cannot_be_is_refused_before_the_work(self):
         for changes, message in (

@@ -182,6 +182,9 @@ OrderedJson metadata_of(const DictionaryRun& run, const DictionaryRunResult& res
   if (run.settings.activation == FeatureActivation::relu) {
     about["l1_coefficient"] = run.settings.l1;
   }
+  if (run.settings.activation == FeatureActivation::jump_relu) {
+    about["l0_coefficient"] = run.settings.l0;
+  }
   if (result.evaluation) {
     about["explained_variance"] = result.evaluation->explained;
     about["l0"] = result.evaluation->active;

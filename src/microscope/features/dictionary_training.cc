@@ -49,8 +49,8 @@ struct DictionaryTrainer::Parts {
     std::vector<std::int32_t> rows;     // (E)
     std::vector<std::int64_t> entries;  // (E), where the entry is in the rows' order
 
-    void sort(const FeatureRows& acts, std::int64_t features) {
-      begins.assign(static_cast<std::size_t>(features) + 1, 0);
+    void sort(const FeatureRows& acts, std::int64_t count) {
+      begins.assign(static_cast<std::size_t>(count) + 1, 0);
       for (const std::int32_t feature : acts.features) {
         ++begins[static_cast<std::size_t>(feature) + 1];
       }
@@ -75,7 +75,10 @@ struct DictionaryTrainer::Parts {
     FeatureRows acts;
     EntriesByFeature by_feature;
     Tensor<float> d_recons;     // (N, O)
-    std::vector<float> d_acts;  // (E)
+    std::vector<float> d_acts;  // (E), which are those of pre-activations
+    // Of jump_relu (E), else empty: gradients by the thresholds. Entries whose activation is 0 lie
+    // within the bandwidth of theirs.
+    std::vector<float> d_thresholds;
   };
 
   DictionarySettings settings;
@@ -85,6 +88,8 @@ struct DictionaryTrainer::Parts {
   // Moments of the weights, in the same shapes.
   Tensor<float> encoder_first, encoder_second, decoder_first, decoder_second;
   Tensor<float> bias_first, bias_second, decoder_bias_first, decoder_bias_second;
+  // Of jump_relu: logarithms of the thresholds, which are learned, and their moments (F).
+  Tensor<float> log_threshold, threshold_first, threshold_second;
   std::int64_t steps = 0;
   std::vector<std::int64_t> silent;  // (F): rows since a feature was active
   // Of a step.
@@ -136,8 +141,12 @@ struct DictionaryTrainer::Parts {
   void encode(StopFlag stop) {
     const std::int64_t rows = x.shape()[0];
     const bool takes_k = settings.activation == FeatureActivation::top_k;
+    const float* const threshold = log_threshold.present() ? weights().threshold.data() : nullptr;
+    const auto half = static_cast<float>(settings.bandwidth / 2);
     std::vector<RowSelection> active(static_cast<std::size_t>(rows),
-                                     RowSelection(takes_k ? settings.k : 0));
+                                     threshold == nullptr
+                                         ? RowSelection(takes_k ? settings.k : 0)
+                                         : RowSelection(0, std::numeric_limits<float>::lowest()));
     std::vector<RowSelection> dead_active;
     if (!dead.empty()) {
       dead_active.assign(static_cast<std::size_t>(rows),
@@ -156,8 +165,15 @@ struct DictionaryTrainer::Parts {
       parallel_ranges(rows, 16, [&](std::int64_t begin, std::int64_t last) {
         for (std::int64_t n = begin; n < last; ++n) {
           const float* const row = part.data() + n * count;
-          active[static_cast<std::size_t>(n)].take(row, static_cast<std::int32_t>(first),
-                                                   static_cast<std::int32_t>(count));
+          RowSelection& own = active[static_cast<std::size_t>(n)];
+          if (threshold == nullptr) {
+            own.take(row, static_cast<std::int32_t>(first), static_cast<std::int32_t>(count));
+          } else {
+            for (std::int64_t f = 0; f < count; ++f) {
+              if (row[f] <= threshold[first + f] - half) continue;
+              own.add(row[f], static_cast<std::int32_t>(first + f));
+            }
+          }
           for (auto at = dead_begin; at != dead_end; ++at) {
             dead_active[static_cast<std::size_t>(n)].add(row[*at - first], *at);
           }
@@ -165,6 +181,16 @@ struct DictionaryTrainer::Parts {
       });
     }
     main.acts = sorted_rows(active);
+    main.d_thresholds.clear();
+    if (threshold != nullptr) {
+      // 1 within the bandwidth of the threshold, until thresholds_backward().
+      main.d_thresholds.resize(main.acts.values.size());
+      for (std::size_t e = 0; e < main.acts.values.size(); ++e) {
+        const float own = threshold[main.acts.features[e]];
+        main.d_thresholds[e] = std::abs(main.acts.values[e] - own) < half ? 1.0F : 0.0F;
+        if (main.acts.values[e] <= own) main.acts.values[e] = 0;
+      }
+    }
     auxiliary.acts = dead_active.empty() ? FeatureRows{} : sorted_rows(dead_active);
   }
 
@@ -214,6 +240,24 @@ struct DictionaryTrainer::Parts {
     dictionary->reconstruct_backward(loss.acts, loss.d_recons, loss.d_acts);
   }
 
+  // Active entries, whose number is what jump_relu's penalty counts.
+  std::int64_t active_count() const {
+    if (!log_threshold.present()) return main.acts.entries();
+    return std::ssize(main.acts.values) - std::ranges::count(main.acts.values, 0.0F);
+  }
+  // By the thresholds θ: −θ / bandwidth · d_act, and −penalty / bandwidth of the number of active
+  // features, within the bandwidth. What is not active has no gradient by its pre-activation.
+  void thresholds_backward() {
+    const auto bandwidth = static_cast<float>(settings.bandwidth);
+    const auto penalty =
+        static_cast<float>(settings.l0 * warm() / static_cast<double>(x.shape()[0]));
+    for (std::size_t e = 0; e < main.d_thresholds.size(); ++e) {
+      const float threshold = weights().threshold[main.acts.features[e]];
+      main.d_thresholds[e] *= -(threshold * main.d_acts[e] + penalty) / bandwidth;
+      if (main.acts.values[e] == 0) main.d_acts[e] = 0;
+    }
+  }
+
   double warm() const {
     const double rise = settings.warmup * static_cast<double>(settings.steps);
     return rise < 1 ? 1.0 : std::min(1.0, static_cast<double>(steps + 1) / rise);
@@ -240,7 +284,8 @@ void DictionaryTrainer::Parts::update() {
                                        .step = steps + 1};
   DictionaryWeights& own = weights();
   const std::int64_t batch = x.shape()[0];
-  Tensor<float> d_bias(Shape{features});
+  Tensor<float> d_bias(Shape{features}), d_log_threshold;
+  if (log_threshold.present()) d_log_threshold = Tensor<float>(Shape{features});
   // Of b_dec: Σ d_ŷ and, where it is subtracted from what is read, −Σ_f d_b_enc(f) · W_enc(f).
   std::vector<double> d_decoder_bias = column_means(main.d_recons);
   for (double& value : d_decoder_bias) value *= static_cast<double>(batch);
@@ -270,6 +315,9 @@ void DictionaryTrainer::Parts::update() {
                   outputs);
           add_row(d_encoder.data(), x.data() + row * inputs, loss->d_acts[entry], inputs);
           d_b += loss->d_acts[entry];
+          if (!loss->d_thresholds.empty()) {
+            d_log_threshold[f] += loss->d_thresholds[entry] * own.threshold[f];
+          }
         }
       }
       float* const encoder = own.encoder.data() + f * inputs;
@@ -304,6 +352,14 @@ void DictionaryTrainer::Parts::update() {
                        .first_moment = bias_first.span(),
                        .second_moment = bias_second.span()},
                       adam);
+  if (log_threshold.present()) {
+    kernels::adamw_step({.parameters = log_threshold.span(),
+                         .gradients = d_log_threshold.span(),
+                         .first_moment = threshold_first.span(),
+                         .second_moment = threshold_second.span()},
+                        adam);
+    for (std::int64_t f = 0; f < features; ++f) own.threshold[f] = std::exp(log_threshold[f]);
+  }
   const std::vector<float> d_b_dec(d_decoder_bias.begin(), d_decoder_bias.end());
   kernels::adamw_step({.parameters = own.decoder_bias.span(),
                        .gradients = d_b_dec,
@@ -311,8 +367,8 @@ void DictionaryTrainer::Parts::update() {
                        .second_moment = decoder_bias_second.span()},
                       adam);
   for (std::int64_t& rows : silent) rows += batch;
-  for (const std::int32_t feature : main.acts.features) {
-    silent[static_cast<std::size_t>(feature)] = 0;
+  for (std::size_t e = 0; e < main.acts.features.size(); ++e) {
+    if (main.acts.values[e] != 0) silent[static_cast<std::size_t>(main.acts.features[e])] = 0;
   }
 }
 
@@ -341,11 +397,15 @@ DictionaryTrainer::DictionaryTrainer(DictionarySpecification specification,
   specification.k = settings.activation == FeatureActivation::top_k ? settings.k : 0;
   specification.subtracts_decoder_bias = !specification.is_transcoder();
   require(settings.activation == FeatureActivation::top_k ||
-              settings.activation == FeatureActivation::relu,
+              settings.activation == FeatureActivation::relu ||
+              settings.activation == FeatureActivation::jump_relu,
           unsupported,
-          "dictionaries of the architecture {} cannot be trained, expected topk or "
-          "standard",
+          "dictionaries of the architecture {} cannot be trained, expected topk, standard or "
+          "jumprelu",
           activation_name(settings.activation));
+  require(settings.bandwidth > 0 && settings.first_threshold > 0, invalid_argument,
+          "a bandwidth of {} and a first threshold of {}, expected both above 0",
+          settings.bandwidth, settings.first_threshold);
   require(settings.features >= 1 && settings.features <= (std::int64_t{1} << 26), invalid_argument,
           "a dictionary of {} features, expected 1 to {}", settings.features,
           std::int64_t{1} << 26);
@@ -406,6 +466,14 @@ DictionaryTrainer::DictionaryTrainer(DictionarySpecification specification,
   own.bias_second = Tensor<float>(weights.encoder_bias.shape());
   own.decoder_bias_first = Tensor<float>(weights.decoder_bias.shape());
   own.decoder_bias_second = Tensor<float>(weights.decoder_bias.shape());
+  if (settings.activation == FeatureActivation::jump_relu) {
+    weights.threshold = Tensor<float>(Shape{features});
+    weights.threshold.fill(static_cast<float>(settings.first_threshold));
+    own.log_threshold = Tensor<float>(Shape{features});
+    own.log_threshold.fill(static_cast<float>(std::log(settings.first_threshold)));
+    own.threshold_first = Tensor<float>(Shape{features});
+    own.threshold_second = Tensor<float>(Shape{features});
+  }
   own.silent.assign(static_cast<std::size_t>(features), 0);
   own.dictionary = std::make_unique<Dictionary>(std::move(specification), std::move(weights),
                                                 "the dictionary in training");
@@ -425,7 +493,7 @@ DictionaryStep DictionaryTrainer::step(View<const float> x, View<const float> y,
   own.encode(stop);
   DictionaryStep report{.dead = std::ssize(own.dead)};
   report.loss = own.main_loss();
-  report.active = static_cast<double>(own.main.acts.entries()) / rows;
+  report.active = static_cast<double>(own.active_count()) / rows;
   const std::vector<double> means = column_means(own.y);
   double spread = kernels::squared_norm(own.y.span()) / rows;
   for (const double mean : means) spread -= mean * mean;
@@ -438,6 +506,10 @@ DictionaryStep DictionaryTrainer::step(View<const float> x, View<const float> y,
     for (const float value : own.main.acts.values) sum += double{value};
     report.penalty = weight * sum / rows;
     for (float& gradient : own.main.d_acts) gradient += static_cast<float>(weight / rows);
+  }
+  if (own.log_threshold.present()) {
+    report.penalty = own.settings.l0 * own.warm() * report.active;
+    own.thresholds_backward();
   }
   own.update();
   ++own.steps;
@@ -459,6 +531,7 @@ Dictionary DictionaryTrainer::dictionary() const {
   to.encoder_bias = copied(from.encoder_bias, 1);
   to.decoder = copied(from.decoder, 1 / own.output_scale);
   to.decoder_bias = copied(from.decoder_bias, 1 / own.output_scale);
+  if (from.threshold.present()) to.threshold = copied(from.threshold, 1);
   return {own.dictionary->specification(), std::move(to), "the trained dictionary"};
 }
 

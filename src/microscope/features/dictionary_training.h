@@ -18,11 +18,15 @@
 namespace heed {
 
 struct DictionarySettings {
-  // relu, with a penalty on activations, or top_k.
+  // relu, with a penalty on activations; top_k; or jump_relu, with a penalty on how many are active
+  // (Rajamanoharan et al. 2024).
   FeatureActivation activation = FeatureActivation::top_k;
   std::int64_t features = 0;  // F
   std::int64_t k = 32;        // of top_k
   double l1 = 5.0;  // of relu: · mean over rows of Σ activations, beside the squared error
+  double l0 = 1.0;  // of jump_relu: · mean over rows of the number of active features
+  double bandwidth = 0.05;  // around a threshold, in which pre-activations have a gradient by it
+  double first_threshold = 0.01;  // of all features
   double learning_rate = 3e-4;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -40,7 +44,7 @@ struct DictionarySettings {
 
 struct DictionaryStep {
   double loss = 0;        // mean over rows of the squared error, in the scale of training
-  double penalty = 0;     // of relu
+  double penalty = 0;     // of relu and jump_relu
   double auxiliary = 0;   // the loss of dead features
   double active = 0;      // L0: active features a row
   double explained = 0;   // 1 − Σ (y − ŷ)² / Σ (y − mean)², of this batch

@@ -66,6 +66,8 @@ class PlainTrainer {
                                              {settings.features, start.specification().outputs}))),
         decoder_bias_(matrix_of(
             start.weights().decoder_bias.view().reshape({1, start.specification().outputs}))),
+        threshold_(PlainMatrix(
+            1, std::vector<double>(settings.features, std::log(settings.first_threshold)))),
         silent_(static_cast<std::size_t>(settings.features), 0) {}
 
   // The loss, and that of dead features.
@@ -74,6 +76,7 @@ class PlainTrainer {
     const double n = static_cast<double>(rows);
     PlainMatrix d_encoder = zeros(features, x.front().size()), d_bias = zeros(1, features);
     PlainMatrix d_decoder = zeros(features, outputs), d_decoder_bias = zeros(1, outputs);
+    PlainMatrix d_threshold = zeros(1, features);
     std::vector<bool> was_active(features, false);
     double loss = 0, auxiliary = 0;
     std::vector<std::size_t> dead;
@@ -90,8 +93,10 @@ class PlainTrainer {
         pre[f] = dot(encoder_.values[f], input) + bias_.values[0][f];
       }
       const bool takes_k = settings_.activation == FeatureActivation::top_k;
+      const bool jumps = settings_.activation == FeatureActivation::jump_relu;
       for (const std::size_t f : largest(pre, takes_k ? settings_.k : settings_.features)) {
         acts[f] = std::max(pre[f], 0.0);
+        if (jumps && pre[f] <= std::exp(threshold_.values[0][f])) acts[f] = 0;
       }
       std::vector<double> missing = decoder_bias_.values[0];  // ŷ − y
       for (std::size_t c = 0; c < outputs; ++c) missing[c] -= y[row][c];
@@ -114,7 +119,14 @@ class PlainTrainer {
       std::vector<double> d_out = missing;
       for (double& value : d_out) value *= 2 / n;
       for (std::size_t c = 0; c < outputs; ++c) d_decoder_bias[0][c] += d_out[c];
-      differentiate(acts, d_out, takes_k ? 0 : settings_.l1 / n);
+      const bool is_relu = settings_.activation == FeatureActivation::relu;
+      differentiate(acts, d_out, is_relu ? settings_.l1 / n : 0);
+      for (std::size_t f = 0; jumps && f < features; ++f) {
+        const double theta = std::exp(threshold_.values[0][f]);
+        if (std::abs(pre[f] - theta) >= settings_.bandwidth / 2) continue;
+        d_threshold[0][f] -= theta / settings_.bandwidth *
+                             (theta * dot(d_out, decoder_.values[f]) + settings_.l0 / n);
+      }
       for (std::size_t f = 0; f < features; ++f) {
         if (acts[f] > 0) was_active[f] = true;
       }
@@ -141,6 +153,7 @@ class PlainTrainer {
     bias_.update(d_bias, rate, steps_);
     decoder_.update(d_decoder, rate, steps_);
     decoder_bias_.update(d_decoder_bias, rate, steps_);
+    threshold_.update(d_threshold, rate, steps_);
     for (std::vector<double>& row : decoder_.values) {
       const double norm = std::sqrt(dot(row, row));
       for (double& value : row) value /= norm;
@@ -155,6 +168,11 @@ class PlainTrainer {
   const PlainMatrix& decoder() const { return decoder_.values; }
   const PlainMatrix& decoder_bias() const { return decoder_bias_.values; }
   const PlainMatrix& bias() const { return bias_.values; }
+  PlainMatrix threshold() const {
+    PlainMatrix all = threshold_.values;
+    for (double& value : all.front()) value = std::exp(value);
+    return all;
+  }
 
  private:
   static std::vector<std::size_t> largest(const std::vector<double>& values, std::int64_t count) {
@@ -172,7 +190,7 @@ class PlainTrainer {
 
   DictionarySettings settings_;
   bool subtracts_;
-  PlainWeight encoder_, bias_, decoder_, decoder_bias_;
+  PlainWeight encoder_, bias_, decoder_, decoder_bias_, threshold_;
   std::vector<std::int64_t> silent_;
   std::int64_t steps_ = 0;
 };
@@ -227,6 +245,10 @@ void expect_plain_steps(const DictionarySettings& settings, std::int64_t outputs
   expect_near(found.weights().decoder, plain.decoder(), "W_dec");
   expect_near(found.weights().decoder_bias, plain.decoder_bias(), "b_dec");
   expect_near(found.weights().encoder_bias, plain.bias(), "b_enc");
+  if (found.weights().threshold.present()) {
+    EXPECT_NE(plain.threshold()[0][0], settings.first_threshold);
+    expect_near(found.weights().threshold, plain.threshold(), "threshold");
+  }
 }
 
 DictionarySettings small_settings(FeatureActivation activation) {
@@ -234,6 +256,9 @@ DictionarySettings small_settings(FeatureActivation activation) {
           .features = 40,
           .k = 3,
           .l1 = 0.05,
+          .l0 = 0.1,
+          .bandwidth = 0.6,
+          .first_threshold = 0.4,
           .learning_rate = 0.01,
           .steps = 100,
           .warmup = 0,
@@ -242,7 +267,8 @@ DictionarySettings small_settings(FeatureActivation activation) {
 }
 
 TEST(DictionaryTraining, StepsEqualPlainOnesInDouble) {
-  for (const FeatureActivation activation : {FeatureActivation::top_k, FeatureActivation::relu}) {
+  for (const FeatureActivation activation :
+       {FeatureActivation::top_k, FeatureActivation::relu, FeatureActivation::jump_relu}) {
     SCOPED_TRACE(activation_name(activation));
     expect_plain_steps(small_settings(activation), 6);
     expect_plain_steps(small_settings(activation), 5);  // of a transcoder
