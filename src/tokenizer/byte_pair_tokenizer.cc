@@ -72,7 +72,7 @@ constexpr const char* pre_tokenizer_key = "pre_tokenizer";
 constexpr const char* known_steps =
     "ByteLevel, alone, after Digits, or after a Split by the pattern of LLaMA 3, Qwen2, GPT-4o "
     "or "
-    "Mistral NeMo";
+    "Mistral NeMo; or the steps of Falcon";
 
 constexpr std::string_view byte_level =
     R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})";
@@ -120,7 +120,20 @@ void check_byte_level_pattern(bool use_regex, const std::optional<WordPattern>& 
           before ? "after" : "without");
 }
 
+constexpr std::string_view falcon_steps =
+    R"({"type": "Sequence", "pretokenizers": [{"type": "Punctuation", "behavior": "Contiguous"}, )"
+    R"({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}, )"
+    R"({"type": "Digits", "individual_digits": false}, )"
+    R"({"type": "Split", "pattern": {"Regex": "[0-9][0-9][0-9]"}, "behavior": "Isolated", )"
+    R"("invert": false}]})";
+
+bool is_falcon(const Json& document) {
+  const Json* const step = find_json_member(document, pre_tokenizer_key);
+  return step != nullptr && *step == Json::parse(falcon_steps);
+}
+
 WordPattern read_pre_tokenizer(const Json& document, std::string_view source) {
+  if (is_falcon(document)) return WordPattern::falcon;
   const auto steps = read_steps(document, pre_tokenizer_key, "pretokenizers", source);
   require(!steps.empty(), ErrorCode::unsupported,
           "{}: the pre_tokenizer is missing; supported is {}", source, known_steps);
@@ -169,6 +182,7 @@ void check_decoder(const Json& document, std::string_view source) {
 
 std::string pre_tokenizer_text(WordPattern pattern) {
   if (pattern == WordPattern::gpt2) return std::string(byte_level);
+  if (pattern == WordPattern::falcon) return std::string(falcon_steps);
   if (sets_digits_apart(pattern)) {
     return fmt::format(
         R"({{"type": "Sequence", "pretokenizers": [{{"type": "Digits", "individual_digits": {}}}, )"
@@ -281,6 +295,7 @@ BytePairTokenizer::AppendWords BytePairTokenizer::append_words_of(WordPattern pa
     case WordPattern::tekken: return &BytePairTokenizer::append_words<TekkenWords>;
     case WordPattern::gpt2_digits: return &BytePairTokenizer::append_words<Gpt2DigitWords>;
     case WordPattern::gpt2_numbers: return &BytePairTokenizer::append_words<Gpt2NumberWords>;
+    case WordPattern::falcon: return &BytePairTokenizer::append_words<FalconWords>;
   }
   fail(ErrorCode::internal, "word pattern {}", static_cast<int>(pattern));
 }

@@ -55,9 +55,10 @@ Tokenizer::Tokenizer(TokenizerParts parts, std::string_view source)
   check_ids(parts_.text_template.before, vocabulary(), source);
   check_ids(parts_.text_template.after, vocabulary(), source);
   beginning_of_text_ = parts_.text_template.before.empty()
-                           ? first_added(vocabulary(), {"<|begin_of_text|>", "<s>"})
+                           ? first_added(vocabulary(), {"<|begin_of_text|>", "<s>", "<bos>"})
                            : parts_.text_template.before.front();
-  end_of_text_ = first_added(vocabulary(), {end_of_text_name, "<|end_of_text|>", "</s>", "[SEP]"});
+  end_of_text_ =
+      first_added(vocabulary(), {end_of_text_name, "<|end_of_text|>", "</s>", "[SEP]", "<eos>"});
   padding_ = first_added(vocabulary(), {"<pad>", "[PAD]"});
   start_ = first_added(vocabulary(), {"<s>", "[CLS]"});
   mask_ = first_added(vocabulary(), {"<mask>", "[MASK]"});

@@ -6,6 +6,33 @@
 namespace heed {
 namespace {
 
+bool is_punctuation_at(std::string_view text, std::size_t position) {
+  if (position >= text.size()) return false;
+  const Utf8Character character = read_utf8(text, position);
+  return character.valid && is_bert_punctuation(character.code_point);
+}
+
+// Where the character begins that a position lies in.
+std::size_t character_begin(std::string_view text, std::size_t position) {
+  for (std::size_t back = 1; back <= 3 && back <= position; ++back) {
+    const Utf8Character character = read_utf8(text, position - back);
+    if (character.valid && character.length > back) return position - back;
+  }
+  return position;
+}
+
+// Bytes whose letters are numbers: digits, and ²³¹¼½¾.
+bool stands_for_number(char byte) {
+  const auto value = static_cast<unsigned char>(byte);
+  return (value >= '0' && value <= '9') || value == 0xB2 || value == 0xB3 || value == 0xB9 ||
+         (value >= 0xBC && value <= 0xBE);
+}
+
+bool begins_three_digits(std::string_view text) {
+  const auto is_digit = [](char byte) { return byte >= '0' && byte <= '9'; };
+  return text.size() >= 3 && is_digit(text[0]) && is_digit(text[1]) && is_digit(text[2]);
+}
+
 CharacterClass class_of(const Utf8Character& character) {
   return character.valid ? character_class(character.code_point) : CharacterClass::other;
 }
@@ -194,6 +221,7 @@ std::string_view word_pattern_text(WordPattern pattern) {
     case WordPattern::gpt2_numbers:
       return R"(\p{N}+|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|)"
              R"(\s+(?=\p{N})|\s+(?!\S)|\s+)";
+    case WordPattern::falcon: return "";
   }
   fail(ErrorCode::internal, "word pattern {}", static_cast<int>(pattern));
 }
@@ -206,7 +234,8 @@ std::optional<WordPattern> find_word_pattern(std::string_view text) {
 }
 
 bool is_word_boundary(WordPattern pattern, std::string_view text, std::size_t position) {
-  const bool is_gpt2 = pattern == WordPattern::gpt2 || sets_digits_apart(pattern);
+  const bool is_gpt2 =
+      pattern == WordPattern::gpt2 || pattern == WordPattern::falcon || sets_digits_apart(pattern);
   if (!is_gpt2 && position < text.size() && (text[position] == '\r' || text[position] == '\n')) {
     return position == 0;
   }
@@ -244,6 +273,47 @@ std::size_t WordsByCase<max_digits, contractions>::word_end(std::string_view tex
   if (end == first) return other_word_end(text, begin, max_digits, true);
   if (contractions == Contractions::part_of_words && end < text.size() && text[end] == '\'') {
     return contraction_end(text, end);
+  }
+  return end;
+}
+
+namespace {
+
+// Of the class of the character at `begin`, up to punctuation.
+std::size_t run_before_punctuation(std::string_view text, std::size_t begin) {
+  const CharacterClass kind = class_at(text, begin);
+  if (kind != CharacterClass::other) return run_end(text, begin, kind);
+  std::size_t end = begin;
+  while (end < text.size() && class_at(text, end) == kind && !is_punctuation_at(text, end)) {
+    end = character_end(text, end);
+  }
+  return end;
+}
+
+// End of GPT-2's word at a character, of a text that is cut around punctuation first.
+std::size_t word_end_before_punctuation(std::string_view text, std::size_t begin) {
+  if (is_punctuation_at(text, begin)) {
+    std::size_t end = begin;
+    while (is_punctuation_at(text, end)) end = character_end(text, end);
+    return end;
+  }
+  if (class_at(text, begin) != CharacterClass::space) return run_before_punctuation(text, begin);
+  const std::size_t end = run_end(text, begin, CharacterClass::space);
+  if (end == text.size() || is_punctuation_at(text, end)) return end;
+  if (text[begin] == ' ' && end == begin + 1) return run_before_punctuation(text, end);
+  return space_word_end(text, begin);
+}
+
+}  // namespace
+
+std::size_t FalconWords::word_end(std::string_view text, std::size_t begin) {
+  const std::size_t last = word_end_before_punctuation(text, character_begin(text, begin));
+  const bool is_number = stands_for_number(text[begin]);
+  if (is_number && begins_three_digits(text.substr(begin, last - begin))) return begin + 3;
+  std::size_t end = begin + 1;
+  while (end < last && stands_for_number(text[end]) == is_number &&
+         !(is_number && begins_three_digits(text.substr(end, last - end)))) {
+    ++end;
   }
   return end;
 }

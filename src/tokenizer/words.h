@@ -103,8 +103,12 @@ enum class WordPattern {
   // text between them.
   gpt2_digits,  // StarCoder2
   gpt2_numbers,
+  // Falcon: runs of punctuation apart, GPT-2's words of the text between them, and of these,
+  // written as letters for bytes, numbers apart, three digits at most. No expression says it.
+  falcon,
 };
 
+// Those that an expression says.
 inline constexpr std::array word_patterns = {
     WordPattern::gpt2,   WordPattern::llama3,      WordPattern::qwen2,       WordPattern::o200k,
     WordPattern::tekken, WordPattern::gpt2_digits, WordPattern::gpt2_numbers};
@@ -114,7 +118,8 @@ inline bool sets_digits_apart(WordPattern pattern) {
   return pattern == WordPattern::gpt2_digits || pattern == WordPattern::gpt2_numbers;
 }
 
-// The pattern as tokenizer.json has it; of those that set digits apart, what their steps do.
+// The pattern as tokenizer.json has it; of those that set digits apart, what their steps do; none
+// of Falcon.
 std::string_view word_pattern_text(WordPattern pattern);
 
 std::optional<WordPattern> find_word_pattern(std::string_view text);
@@ -152,6 +157,12 @@ struct WordsByCase {
 enum class DigitWords { single, runs };
 template <DigitWords digits>
 struct WordsBetweenDigits {
+  static std::size_t word_end(std::string_view text, std::size_t begin);
+};
+
+// A word may begin within a character: bytes that stand for numbers as letters (of ò, the second)
+// are set apart too.
+struct FalconWords {
   static std::size_t word_end(std::string_view text, std::size_t begin);
 };
 

@@ -129,6 +129,30 @@ TEST(Starcoder2Json, OtherStepsAreRefused) {
       ErrorCode::corrupt_data, [](Json& s) { s[0]["individual_digits"] = 1; }, "individual_digits");
 }
 
+TEST(FalconJson, IsReadUnchanged) {
+  Json document = Json::parse(small_tokenizer()->to_json());
+  const Json byte_level = document["pre_tokenizer"];
+  document["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers", Json::array({{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+                                     byte_level,
+                                     {{"type", "Digits"}, {"individual_digits", false}},
+                                     {{"type", "Split"},
+                                      {"pattern", {{"Regex", "[0-9][0-9][0-9]"}}},
+                                      {"behavior", "Isolated"},
+                                      {"invert", false}}})}};
+  const auto tokenizer = parse_tokenizer_json(document.dump(), "file.json");
+  EXPECT_EQ(Json::parse(tokenizer->to_json())["pre_tokenizer"], document["pre_tokenizer"]);
+  // The vocabulary has "'s" and " 12" from its text, which are cut here.
+  EXPECT_EQ(tokenizer->encode("cat's").size(), small_tokenizer()->encode("cat's").size() + 1);
+  EXPECT_EQ(tokenizer->encode(" 12").size(), 2U);
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("aòb 1234½, isn't")), "aòb 1234½, isn't");
+  expect_refused(
+      document, ErrorCode::unsupported,
+      [](Json& d) { d["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Isolated"; },
+      "'Punctuation'");
+}
+
 TEST(BadLlama3Json, Templates) {
   const auto refused = [](ErrorCode code, const std::function<void(Json&)>& change,
                           const std::string& part) {

@@ -30,6 +30,7 @@ std::vector<std::string> words_of(WordPattern pattern, std::string_view text) {
     case WordPattern::tekken: return words_of<TekkenWords>(text);
     case WordPattern::gpt2_digits: return words_of<Gpt2DigitWords>(text);
     case WordPattern::gpt2_numbers: return words_of<Gpt2NumberWords>(text);
+    case WordPattern::falcon: return words_of<FalconWords>(text);
   }
   return {};
 }
@@ -49,6 +50,23 @@ TEST(PublishedWords, TakeContractionsOfAnyCase) {
   EXPECT_THAT(words_of<Llama3Words>("'sa"), ElementsAre("'s", "a"));
   EXPECT_THAT(words_of<O200kWords>("I'LLx it's'"), ElementsAre("I'LL", "x", " it's", "'"));
   EXPECT_THAT(words_of<TekkenWords>("it's"), ElementsAre("it", "'s"));
+}
+
+// Punctuation, then GPT-2's words, then numbers by the letters of their bytes, three at most.
+TEST(PublishedWords, OfFalconAreCutInSteps) {
+  const auto words = [](std::string_view text) { return words_of<FalconWords>(text); };
+  EXPECT_THAT(words("Hello, world! x$y"), ElementsAre("Hello", ",", " world", "!", " x", "$", "y"));
+  EXPECT_THAT(words("don't (1+2)..."),
+              ElementsAre("don", "'", "t", " ", "(", "1", "+", "2", ")..."));
+  EXPECT_THAT(words("a  ,b   c  "), ElementsAre("a", "  ", ",", "b", "  ", " c", "  "));
+  EXPECT_THAT(words("a\n\n b\n,"), ElementsAre("a", "\n\n", " b", "\n", ","));
+  EXPECT_THAT(words("12345 67 123456"), ElementsAre("123", "45", " ", "67", " ", "123", "456"));
+  EXPECT_THAT(words("v2a"), ElementsAre("v", "2", "a"));
+  EXPECT_THAT(words(" €€5 €."), ElementsAre(" €€", "5", " €", "."));
+  // The second byte of ò, and that of ½, stand for numbers as letters.
+  EXPECT_THAT(words("aòb é"), ElementsAre("a\xC3", "\xB2", "b", " é"));
+  EXPECT_THAT(words("½7½123"), ElementsAre("\xC2", "\xBD\x37", "\xC2", "\xBD", "123"));
+  EXPECT_THAT(words("\xFF\xB2x"), ElementsAre("\xFF", "\xB2", "x"));  // no UTF-8
 }
 
 TEST(PublishedWords, CountDigits) {
