@@ -30,11 +30,15 @@ TEST(Transformer, UntrainedLossIsNearUniform) {
 
 // The directional derivative along the gradient, by central differences: ties every backward to its
 // forward at once.
-void expect_gradient_predicts_loss(StackSpecification config) {
+void expect_gradient_predicts_loss(StackSpecification config, double distance = 1e-2) {
   config.embedding_dropout = config.attention_dropout = config.residual_dropout = 0.2F;
   Transformer transformer({.stacks = {config}});
   transformer.parameters().initialize(2);
-  for (float& value : transformer.parameters().all()) value *= 5;  // away from the linear regime
+  for (const Parameter& parameter : transformer.parameters().list()) {
+    if (parameter.shape.rank() < 2)
+      continue;  // away from the linear regime, with norms as they are
+    for (float& value : transformer.parameters().tensor(parameter.id).span()) value *= 5;
+  }
   Tensor<std::int32_t> tokens(Shape{3, 8});
   Tensor<std::int32_t> targets(Shape{3, 8});
   for (std::int64_t i = 0; i < tokens.size(); ++i) {
@@ -48,7 +52,6 @@ void expect_gradient_predicts_loss(StackSpecification config) {
 
   double squared = 0;
   for (const float g : gradients.all()) squared += static_cast<double>(g) * g;
-  const double distance = 1e-2;
   const auto loss_at = [&](double move) {
     for (std::size_t i = 0; i < gradients.all().size(); ++i) {
       transformer.parameters().all()[i] +=
@@ -57,10 +60,12 @@ void expect_gradient_predicts_loss(StackSpecification config) {
     Gradients ignored({.stacks = {config}});
     return transformer.loss_and_gradients(tokens, targets, step, buffers, ignored).sum;
   };
-  const double above = loss_at(distance);
-  const double below = loss_at(-2 * distance);
-  // Central differences err by the third derivative · distance²; float losses by about 1e-6 / 1e-2.
-  EXPECT_NEAR((above - below) / (2 * distance) / std::sqrt(squared), 1.0, 5e-3);
+  // Moves from where the last one ended.
+  const double above = loss_at(distance), far_above = loss_at(distance);
+  const double below = loss_at(-3 * distance), far_below = loss_at(-distance);
+  const double slope = (8 * (above - below) - (far_above - far_below)) / (12 * distance);
+  // Four losses err by the fifth derivative · distance⁴; float losses by about 1e-6 / distance.
+  EXPECT_NEAR(slope / std::sqrt(squared), 1.0, 5e-3);
 }
 
 TEST(Transformer, GradientPredictsTheChangeOfTheLoss) {
@@ -72,6 +77,37 @@ TEST(Transformer, GradientOfBandedLayersPredictsTheChangeOfTheLoss) {
   StackSpecification config = tiny_config();
   config.block.attention.mask = {.kind = MaskKind::banded, .windows = {0, 3}};
   expect_gradient_predicts_loss(config);
+}
+
+// OLMo 2's norms, and Gemma's.
+TEST(Transformer, GradientOfNormsOfOutputsPredictsTheChangeOfTheLoss) {
+  for (const NormPlacement placement : {NormPlacement::output, NormPlacement::around}) {
+    for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
+      SCOPED_TRACE(norm_placement_name(placement));
+      StackSpecification config = tiny_config();
+      config.block.norm = {.kind = kind, .placement = placement, .bias = kind == NormKind::layer};
+      config.block.attention.query_key_norm = true;
+      config.block.attention.head_norms = HeadNormExtent::all_heads;
+      expect_gradient_predicts_loss(config, 1e-3);
+    }
+  }
+}
+
+TEST(Transformer, GradientOfSoftCapsPredictsTheChangeOfTheLoss) {
+  StackSpecification config = tiny_config();
+  config.block.attention.soft_cap = 2;
+  config.logit_cap = 1.5F;
+  config.embedding_scale = 4;
+  expect_gradient_predicts_loss(config, 1e-3);
+}
+
+TEST(Transformer, GradientOfLocalRotaryBasesPredictsTheChangeOfTheLoss) {
+  StackSpecification config = tiny_config();
+  config.block.attention.positions = PositionKind::rotary;
+  config.block.attention.rotary.base = 100;
+  config.block.attention.rotary.local_base = 10;
+  config.block.attention.mask = {.kind = MaskKind::banded, .windows = {0, 3}};
+  expect_gradient_predicts_loss(config, 1e-3);
 }
 
 // One norm for both branches.
