@@ -94,10 +94,10 @@ void train_sae(SaeTrainOptions options) {
     if (found.evaluation) document["evaluation"] = evaluation_json(*found.evaluation);
     print_json(document);
   } else {
-    print(fmt::format("{} of {} features, {} of {} rows, {} tokens read: {}\n",
-                      found.interrupted ? "interrupted" : "trained", grouped(run.settings.features),
-                      counted(steps, "step"), grouped(run.batch), grouped(found.tokens),
-                      printable(run.out.string())));
+    print(fmt::format("{} {}: {} of {} positions, {} tokens read; written to {}\n",
+                      found.interrupted ? "Interrupted after training" : "Trained",
+                      counted(run.settings.features, "feature"), counted(steps, "step"),
+                      grouped(run.batch), grouped(found.tokens), printable(run.out.string())));
     if (found.evaluation) print(evaluation_text(*found.evaluation, run.settings.features));
   }
   require(!found.interrupted, ErrorCode::interrupted, "interrupted: {} saved in '{}'",
