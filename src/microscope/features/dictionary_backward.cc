@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "kernels/kernels.h"
+#include "kernels/sparse_rows.h"
 #include "microscope/features/dictionary.h"
-#include "microscope/features/row_sums.h"
 
 namespace heed {
 namespace {
@@ -14,18 +14,26 @@ namespace {
 constexpr float norm_epsilon = 1e-5F;  // of the layer norm, as read() adds it
 constexpr std::int64_t rows_of_part = 8;
 
-// Calls each(row, entry) for the entries of all rows, each row on one thread.
-template <class Each>
-void for_each_entry(const FeatureRows& acts, const Each& each) {
-  parallel_ranges(acts.rows(), rows_of_part, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t n = begin; n < end; ++n) {
-      const auto last = static_cast<std::size_t>(acts.begins[static_cast<std::size_t>(n) + 1]);
-      for (auto e = static_cast<std::size_t>(acts.begins[static_cast<std::size_t>(n)]); e < last;
-           ++e) {
-        each(n, e);
-      }
-    }
-  });
+// The entries of a row: where they begin, and the rows of a matrix that they name.
+struct EntriesOfRow {
+  std::size_t begin, count;
+
+  EntriesOfRow(const FeatureRows& acts, std::int64_t row)
+      : begin(static_cast<std::size_t>(acts.begins[static_cast<std::size_t>(row)])),
+        count(static_cast<std::size_t>(acts.begins[static_cast<std::size_t>(row) + 1]) - begin) {}
+  template <class T>
+  auto of(T& values) const {
+    return std::span(values).subspan(begin, count);
+  }
+};
+
+// W_dec of one output point, (F, O).
+View<const float> decoder_at(const Dictionary& dictionary, std::int64_t point) {
+  const DictionarySpecification& own = dictionary.specification();
+  const std::int64_t stride = own.points() * own.outputs;
+  return {dictionary.weights().decoder.data() + point * own.outputs,
+          {own.features, own.outputs},
+          {stride, 1}};
 }
 
 void require_rows(View<const float> view, std::int64_t rows, std::int64_t width, const char* name) {
@@ -37,8 +45,9 @@ void require_rows(View<const float> view, std::int64_t rows, std::int64_t width,
 
 // 1. reconstruct: acts · W_dec + b_dec
 void Dictionary::reconstruct(const FeatureRows& acts, View<float> out, std::int64_t point) const {
-  const std::int64_t outputs = specification_.outputs, points = specification_.points();
+  const std::int64_t outputs = specification_.outputs;
   require_rows(out, acts.rows(), outputs, "the reconstruction");
+  const View<const float> decoder = decoder_at(*this, point);
   parallel_ranges(acts.rows(), rows_of_part, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
       float* const to = out.data() + n * outputs;
@@ -47,13 +56,9 @@ void Dictionary::reconstruct(const FeatureRows& acts, View<float> out, std::int6
       } else {
         std::fill_n(to, outputs, 0.0F);
       }
-      const auto last = static_cast<std::size_t>(acts.begins[static_cast<std::size_t>(n) + 1]);
-      for (auto e = static_cast<std::size_t>(acts.begins[static_cast<std::size_t>(n)]); e < last;
-           ++e) {
-        const float* const row =
-            weights_.decoder.data() + (acts.features[e] * points + point) * outputs;
-        add_row(to, row, acts.values[e], outputs);
-      }
+      const EntriesOfRow entries(acts, n);
+      kernels::add_sparse_rows({decoder, entries.of(acts.features), entries.of(acts.values)},
+                               {to, static_cast<std::size_t>(outputs)});
     }
   });
 }
@@ -109,12 +114,16 @@ void Dictionary::finish_backward(View<const float> recons, View<const float> x,
 
 void Dictionary::reconstruct_backward(const FeatureRows& acts, View<const float> d_recons,
                                       std::span<float> d_acts, std::int64_t point) const {
-  const std::int64_t outputs = specification_.outputs, points = specification_.points();
+  const std::int64_t outputs = specification_.outputs;
   require_rows(d_recons, acts.rows(), outputs, "the gradient of the reconstruction");
-  for_each_entry(acts, [&](std::int64_t n, std::size_t e) {
-    const float* const row =
-        weights_.decoder.data() + (acts.features[e] * points + point) * outputs;
-    d_acts[e] += dot_row(d_recons.data() + n * outputs, row, outputs);
+  const View<const float> decoder = decoder_at(*this, point);
+  parallel_ranges(acts.rows(), rows_of_part, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = begin; n < end; ++n) {
+      const EntriesOfRow entries(acts, n);
+      kernels::multiply_sparse_rows(
+          {decoder, entries.of(acts.features)},
+          {d_recons.data() + n * outputs, static_cast<std::size_t>(outputs)}, entries.of(d_acts));
+    }
   });
 }
 
@@ -142,12 +151,21 @@ void Dictionary::encode_backward(const FeatureRows& acts, std::span<const float>
   const std::int64_t inputs = specification_.inputs;
   require_rows(d_input, acts.rows(), inputs, "the gradient of the input");
   std::ranges::fill(d_input.span(), 0.0F);
-  for_each_entry(acts, [&](std::int64_t n, std::size_t e) {
-    const std::int32_t feature = acts.features[e];
-    const float factor =
-        weights_.magnitude.present() ? d_pre[e] * weights_.magnitude[feature] : d_pre[e];
-    add_row(d_input.data() + n * inputs, weights_.encoder.data() + feature * inputs, factor,
-            inputs);
+  parallel_ranges(acts.rows(), rows_of_part, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> factors;
+    for (std::int64_t n = begin; n < end; ++n) {
+      const EntriesOfRow entries(acts, n);
+      const std::span<const std::int32_t> features = entries.of(acts.features);
+      const std::span<const float> own = entries.of(d_pre);
+      factors.assign(own.begin(), own.end());
+      if (weights_.magnitude.present()) {
+        for (std::size_t e = 0; e < factors.size(); ++e) {
+          factors[e] *= weights_.magnitude[features[e]];
+        }
+      }
+      kernels::add_sparse_rows({weights_.encoder, features, factors},
+                               {d_input.data() + n * inputs, static_cast<std::size_t>(inputs)});
+    }
   });
 }
 

@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
+#include "kernels/sparse_rows.h"
 #include "microscope/features/row_selection.h"
 #include "microscope/features/row_sums.h"
 
@@ -296,6 +297,7 @@ void DictionaryTrainer::Parts::update() {
   parallel_items(parts, [&](std::int64_t part) {
     std::vector<float> d_encoder(static_cast<std::size_t>(inputs));
     std::vector<float> d_decoder(static_cast<std::size_t>(outputs));
+    std::vector<float> values, d_pre;  // of a feature's entries
     if (subtracts) {
       subtracted[static_cast<std::size_t>(part)].assign(static_cast<std::size_t>(inputs), 0.0F);
     }
@@ -307,18 +309,25 @@ void DictionaryTrainer::Parts::update() {
       for (const SparseLoss* loss : {&main, &auxiliary}) {
         if (loss->acts.entries() == 0) continue;
         const auto feature = static_cast<std::size_t>(f);
-        for (auto at = static_cast<std::size_t>(loss->by_feature.begins[feature]);
-             at < static_cast<std::size_t>(loss->by_feature.begins[feature + 1]); ++at) {
-          const std::int64_t row = loss->by_feature.rows[at];
-          const auto entry = static_cast<std::size_t>(loss->by_feature.entries[at]);
-          add_row(d_decoder.data(), loss->d_recons.data() + row * outputs, loss->acts.values[entry],
-                  outputs);
-          add_row(d_encoder.data(), x.data() + row * inputs, loss->d_acts[entry], inputs);
-          d_b += loss->d_acts[entry];
+        const auto begin = static_cast<std::size_t>(loss->by_feature.begins[feature]);
+        const std::size_t count =
+            static_cast<std::size_t>(loss->by_feature.begins[feature + 1]) - begin;
+        if (count == 0) continue;
+        values.resize(count);
+        d_pre.resize(count);
+        for (std::size_t at = 0; at < count; ++at) {
+          const auto entry = static_cast<std::size_t>(loss->by_feature.entries[begin + at]);
+          values[at] = loss->acts.values[entry];
+          d_pre[at] = loss->d_acts[entry];
+          d_b += d_pre[at];
           if (!loss->d_thresholds.empty()) {
             d_log_threshold[f] += loss->d_thresholds[entry] * own.threshold[f];
           }
         }
+        const std::span<const std::int32_t> rows =
+            std::span(loss->by_feature.rows).subspan(begin, count);
+        kernels::add_sparse_rows({loss->d_recons, rows, values}, d_decoder);
+        kernels::add_sparse_rows({x, rows, d_pre}, d_encoder);
       }
       float* const encoder = own.encoder.data() + f * inputs;
       float* const decoder = own.decoder.data() + f * outputs;
