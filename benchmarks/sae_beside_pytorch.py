@@ -4,8 +4,10 @@ Adam, decoder rows of length 1, in f32 on all cores.
 
     PYTHONPATH=build/release/python /usr/bin/python3 benchmarks/sae_beside_pytorch.py
     … --d-in 768 --d-sae 24576 -k 32 --batch 2048 --steps 6 --rounds 2
+    … --quality --d-sae 512 -k 8 --batch 256 --steps 200 --lr 2e-3    what the result is worth
 
-Each program runs in a process of its own, in turns; times are medians of steps after two that are
+Each program runs in a process of its own, in turns; times, and processor time, which says more where
+other programs run, are medians of steps after two that are
 not counted, memory the peak of the process less what it held before the first step.
 """
 
@@ -17,6 +19,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -41,14 +44,16 @@ def peak():
 
 def timed(step, rows, options):
     """Seconds and losses of steps, and the memory that they took."""
-    seconds, losses, before = [], [], peak()
+    seconds, processor, losses, before = [], [], [], peak()
     for number in range(options.steps + 2):
         first = number * options.batch % (ROWS - options.batch + 1)
         batch = rows[first:first + options.batch]
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         losses.append(float(step(batch)))
         seconds.append(time.perf_counter() - begin)
-    return {"seconds": seconds[2:], "losses": losses, "bytes": peak() - before}
+        processor.append(time.process_time() - used)
+    return {"seconds": seconds[2:], "processor": processor[2:], "losses": losses,
+            "bytes": peak() - before}
 
 
 def with_heed(options):
@@ -67,18 +72,19 @@ def with_heed(options):
     return timed(step, rows, options)
 
 
-def with_pytorch(options):
+def torch_loop(options, rows):
+    """(step, weights): a step on a batch, and the parameters once there was one."""
     import torch
     loaded = pathlib.Path("/proc/self/maps").read_text()
     if not any(name in loaded for name in ("openblas", "libmkl", "libblis")):
         sys.exit("PyTorch multiplies with the reference BLAS here, which is many times slower: install "
                  "libopenblas0-pthread")
-    rows = torch.from_numpy(rows_of(options.d_in))
     state = {}
 
     def begin():
+        width = rows.shape[1]
         generator = torch.Generator().manual_seed(0)
-        decoder = torch.randn(options.d_sae, options.d_in, generator=generator)
+        decoder = torch.randn(options.d_sae, width, generator=generator)
         decoder /= decoder.norm(dim=1, keepdim=True)
         state["W_dec"] = torch.nn.Parameter(decoder)
         state["W_enc"] = torch.nn.Parameter(decoder.T.clone())
@@ -105,7 +111,50 @@ def with_pytorch(options):
             decoder /= decoder.norm(dim=1, keepdim=True)
         return loss
 
-    return timed(step, rows, options)
+    return step, state
+
+
+def with_pytorch(options):
+    import torch
+    rows = torch.from_numpy(rows_of(options.d_in))
+    return timed(torch_loop(options, rows)[0], rows, options)
+
+
+def quality(options):
+    """Both on the activations of starter, and the loss that each recovers on other stories."""
+    import heed
+    import torch
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "golden"))
+    import safetensors_by_hand
+    model, point = heed.load("starter"), "blocks.2.hook_resid_pre"
+    text = "\n\n".join(heed.microworld.story(1, index)["text"] for index in range(1200))
+    other = "\n\n".join(heed.microworld.story(2, index)["text"] for index in range(200))
+    tokens = model.to_tokens(text)[0]
+    windows = tokens[:len(tokens) // 64 * 64].reshape(-1, 64)
+    rows = np.concatenate([model.run_with_cache(windows[at:at + 32], names_filter=point,
+                                                return_type=None)[1][point].reshape(-1, model.cfg.d_model)
+                           for at in range(0, len(windows), 32)])
+    scale = 1 / np.sqrt((rows**2).mean())
+    order = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        heed.sae.train(model, point, options.d_sae, text=text, out=f"{folder}/heed", k=options.k,
+                       steps=options.steps, batch=options.batch, lr=options.lr, context_size=64,
+                       buffer=8192, evaluated_tokens=0, warmup=0, decay=0)
+        step, state = torch_loop(options, torch.from_numpy(rows * scale))
+        for _ in range(options.steps):
+            step(torch.from_numpy(rows[order.integers(0, len(rows), options.batch)] * scale))
+        weights = {name: state[name].detach().numpy() for name in ("W_enc", "W_dec", "b_enc", "b_dec")}
+        weights |= {"W_enc": weights["W_enc"] * np.float32(scale), "W_dec": weights["W_dec"] / np.float32(scale),
+                    "b_dec": weights["b_dec"] / np.float32(scale)}
+        os.mkdir(f"{folder}/pytorch")
+        with open(f"{folder}/pytorch/cfg.json", "w", encoding="utf-8") as file:
+            json.dump({"architecture": "topk", "k": options.k, "d_in": model.cfg.d_model,
+                       "d_sae": options.d_sae, "hook_name": point}, file)
+        safetensors_by_hand.write(f"{folder}/pytorch/sae_weights.safetensors", weights)
+        for name in ("heed", "pytorch"):
+            found = heed.sae.evaluate(model, heed.sae.load(f"{folder}/{name}"), other, 8192, 64)
+            print(f"{name:8} loss recovered {100 * found.loss_recovered:.1f} %, explained variance "
+                  f"{found.explained_variance:.3f}, L0 {found.l0:.1f}, {found.used_features} features used")
 
 
 def main():
@@ -117,8 +166,12 @@ def main():
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--quality", action="store_true")
     parser.add_argument("--program", choices=["heed", "pytorch"])
     options = parser.parse_args()
+    if options.quality:
+        quality(options)
+        return
     if options.program:
         print(json.dumps({"heed": with_heed, "pytorch": with_pytorch}[options.program](options)))
         return
@@ -132,8 +185,10 @@ def main():
           f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for name, runs in found.items():
         seconds = [second for run in runs for second in run["seconds"]]
+        processor = statistics.median(second for run in runs for second in run["processor"])
         print(f"{name:8} {statistics.median(seconds):7.3f} s a step (from {min(seconds):.3f} to "
-              f"{max(seconds):.3f}), {runs[0]['bytes'] / 2**20:6.0f} MiB, loss "
+              f"{max(seconds):.3f}), {processor:.3f} s of the processors, "
+              f"{runs[0]['bytes'] / 2**20:.0f} MiB, loss "
               f"{runs[0]['losses'][0]:.3f} -> {runs[0]['losses'][-1]:.3f}")
 
 
