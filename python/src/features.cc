@@ -99,8 +99,8 @@ DictionaryTraining training_of(const py::dict& options) {
 }
 
 // Signals and exceptions of `progress` stop the run, whose steps are saved; then they are rethrown.
-py::dict train_sparse(const ModelHandle& handle, const py::dict& options,
-                      const py::object& progress) {
+py::dict train_on_model(const ModelHandle& handle, const py::dict& options,
+                        const py::object& progress) {
   const auto model = handle.get();
   const auto text = [&](const char* name) { return options[name].cast<std::string>(); };
   const auto integer = [&](const char* name) { return options[name].cast<std::int64_t>(); };
@@ -215,7 +215,7 @@ void bind_features(py::module_& module) {
       .def("dictionary", [](const DictionaryTrainingSession& session) {
         return unlocked([&] { return session.dictionary(); });
       });
-  module.def("train_dictionary", &train_sparse);
+  module.def("train_dictionary", &train_on_model);
   module.def("evaluate_dictionary", [](const ModelHandle& handle,
                                        const SparseDictionary& dictionary, const std::string& text,
                                        std::int64_t tokens, std::int64_t window) {
