@@ -36,6 +36,15 @@ StackSpecification read(const ConfigFields& fields) {
   return stack;
 }
 
+// By its older key; of longrope, other programs take nothing but the factors beside it.
+void write_scaling(OrderedJson& scaling) {
+  scaling["type"] = scaling["rope_type"];
+  if (scaling["type"] != "longrope") return;
+  for (const char* const key : {"rope_type", "factor", "original_max_position_embeddings"}) {
+    scaling.erase(key);
+  }
+}
+
 OrderedJson write(const StackSpecification& stack) {
   const std::vector<std::int64_t>& windows = stack.block.attention.mask.windows;
   OrderedJson json = write_llama_like(stack, "phi3", "Phi3ForCausalLM");
@@ -44,9 +53,7 @@ OrderedJson write(const StackSpecification& stack) {
   json["partial_rotary_factor"] = stack.block.attention.rotary.fraction;
   json["embd_pdrop"] = short_decimal(stack.embedding_dropout);
   json["resid_pdrop"] = short_decimal(stack.residual_dropout);
-  // Its own programs know the scaling by its older key too.
-  if (json.contains("rope_scaling"))
-    json["rope_scaling"]["type"] = json["rope_scaling"]["rope_type"];
+  if (json.contains("rope_scaling")) write_scaling(json["rope_scaling"]);
   return json;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/expect_error.h"
 #include "base/json.h"
+#include "formats/format.h"
 #include "model/architecture.h"
 #include "model/parameter_count.h"
 
@@ -138,6 +139,10 @@ TEST(HubConfig, ReadsPhi3) {
   EXPECT_EQ(scaling.original_context, 4096);
   EXPECT_EQ(scaling.factor, 32);
   EXPECT_EQ(again(long_stack), long_stack);
+  // In its own format, whose programs expect no more than the factors.
+  const OrderedJson written = phi3_format().write({.stacks = {long_stack}});
+  EXPECT_EQ(written["rope_scaling"].size(), 3U);
+  EXPECT_EQ(described(Json::parse(written.dump())), long_stack);
 }
 
 TEST(HubConfig, ReadsGemma2) {
