@@ -178,6 +178,8 @@ class _NoModel:
     """In the place of the model of a cache that was read without it."""
 
     def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
         raise InvalidArgument("the cache was read without its model: heed.load_cache(path, model)")
 
 

@@ -49,7 +49,7 @@ def _mean(values) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def lens(model, text=None, top: int = 5, *, source=None, target=None
-         ) -> Union[LensTable, List[LensTable]]:
+         ) -> Any:
     """The logit lens: what the stream before every layer would predict, (L + 1, T, top); of a
     translator, the decoder's over the target. Of several texts, a list."""
     texts = _texts(model, text)
@@ -63,7 +63,7 @@ def lens(model, text=None, top: int = 5, *, source=None, target=None
                      model._pieces(read[-1]))
 
 
-def next_words(model, text, top: int = 10) -> Union[NextWords, List[NextWords]]:
+def next_words(model, text, top: int = 10) -> Any:
     """The likeliest next tokens, as (id, text, logit, probability). Of several texts, a list."""
     texts = _texts(model, text)
     if texts is not None:
@@ -145,7 +145,7 @@ def attribute_logit(model, text, answer, wrong=None, position: int = -1,
 
 
 def attribute_tokens(model, text, answer, wrong=None, position: int = -1, steps: int = 16,
-                     baseline="zero") -> Union[TokenAttribution, List[TokenAttribution]]:
+                     baseline="zero") -> Any:
     """Integrated gradients from a baseline: ``values`` (T), which sum to the change of the logit. Of
     several texts, a list, with an ``answer`` and a ``wrong`` token each, or one for all.
 

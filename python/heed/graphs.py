@@ -28,7 +28,7 @@ _TOGETHER, _ROWS = 64, 4096
 
 
 class Node(NamedTuple):
-    """``kind`` "token", "neuron" or "logit"; ``index``: the token's id, or the neuron of ``layer``.
+    """``kind`` "token", "neuron" or "logit"; ``number``: the token's id, or the neuron of ``layer``.
 
     ``value``: what the node sends: the neuron after its activation, of a token 1. ``read``: what it
     reads: the neuron before its activation, the logit less the mean of all logits. ``bias``: the
@@ -38,7 +38,7 @@ class Node(NamedTuple):
     kind: str
     layer: int  # -1 of a token, the number of layers of a logit
     position: int
-    index: int
+    number: int
     text: str
     value: float
     read: float
@@ -47,7 +47,7 @@ class Node(NamedTuple):
 
     def __str__(self):
         return {"token": f"{self.text!r}@{self.position}",
-                "neuron": f"L{self.layer}N{self.index}@{self.position}",
+                "neuron": f"L{self.layer}N{self.number}@{self.position}",
                 "logit": f"-> {self.text!r}"}[self.kind]
 
 
@@ -96,14 +96,15 @@ class _Pass:
         found = np.zeros((cfg.n_key_value_heads, cfg.d_head), np.float64)
         norm, bias = self.weight(f"blocks.{layer}.ln1.b"), self.weight(f"blocks.{layer}.attn.b_V")
         if norm is not None:
-            found += np.einsum("c,gcd->gd", norm, self.weight(f"blocks.{layer}.attn.W_V"))
+            found += np.einsum("c,gcd->gd", norm, self.model.weight(f"blocks.{layer}.attn.W_V"))
         return found if bias is None else found + bias
 
     def neuron_bias(self, layer, neuron) -> float:
         norm, bias = self.weight(f"blocks.{layer}.ln2.b"), self.weight(f"blocks.{layer}.mlp.b_in")
         found = 0.0 if bias is None else float(bias[neuron])
         if norm is not None:
-            found += float(np.float64(norm) @ self.weight(f"blocks.{layer}.mlp.W_in")[:, neuron])
+            into = self.model.weight(f"blocks.{layer}.mlp.W_in")[:, neuron]
+            found += float(norm.astype(np.float64) @ into)
         return found
 
     def logit_bias(self, token) -> float:
@@ -240,7 +241,7 @@ class AttributionGraph:
         switched off, for the neurons of the largest influence: of the model itself, with nothing
         held."""
         neurons = sorted(self.of_kind("neuron"), key=lambda i: -self.nodes[i].influence)[:count]
-        word = self.nodes[self.of_kind("logit")[0]].index
+        word = self.nodes[self.of_kind("logit")[0]].number
 
         def value(hooks=()):
             logits = np.float64(self._model.run_with_hooks(self.tokens, hooks)[0, -1])
@@ -251,7 +252,7 @@ class AttributionGraph:
             node = self.nodes[i]
 
             def off(values, hook, node=node):
-                values[:, node.position, node.index] = 0
+                values[:, node.position, node.number] = 0
 
             found.append((node, value([(f"blocks.{node.layer}.mlp.hook_post", off)]) - whole))
         return found
@@ -285,19 +286,20 @@ class AttributionGraph:
     def to_json(self) -> Dict[str, Any]:
         """As circuit-tracer's and Neuronpedia's viewers read graphs; neurons are their features."""
         layers = self._model.cfg.n_layers
-        nodes, names = [], []
+        nodes: List[Dict[str, Any]] = []
+        names: List[str] = []
         for node in self.nodes:
             if node.kind == "token":
-                name, layer, kind = f"E_{node.index}_{node.position}", "E", "embedding"
+                name, layer, kind = f"E_{node.number}_{node.position}", "E", "embedding"
                 feature = node.position
             elif node.kind == "neuron":
-                name = f"{node.layer}_{node.index}_{node.position}"
+                name = f"{node.layer}_{node.number}_{node.position}"
                 layer, kind = str(node.layer), "cross layer transcoder"
-                total = node.layer + node.index
-                feature = total * (total + 1) // 2 + node.index
+                total = node.layer + node.number
+                feature = total * (total + 1) // 2 + node.number
             else:
-                name, layer, kind = f"{layers + 1}_{node.index}_{node.position}", str(layers + 1), "logit"
-                feature = node.index
+                name, layer, kind = f"{layers + 1}_{node.number}_{node.position}", str(layers + 1), "logit"
+                feature = node.number
             clerp = {"token": node.text, "neuron": str(node),
                      "logit": f'Output "{node.text}" (p={node.value:.3f})'}[node.kind]
             names.append(name)

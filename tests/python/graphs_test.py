@@ -47,7 +47,7 @@ class Graphs(TestCase):
         self.assertEqual(len(graph.of_kind("token")), graph.tokens.shape[1])
         self.assertEqual(len(graph.of_kind("neuron")), 128)
         end = graph.nodes[graph.of_kind("logit")[0]]
-        self.assertEqual(end.index, int(self.model(TEXT)[0, -1].argmax()))
+        self.assertEqual(end.number, int(self.model(TEXT)[0, -1].argmax()))
         # All of the logits' edges end in tokens, in neurons that are left out, or in biases.
         self.assertAlmostEqual(graph.token_influence().sum() + graph.left_out + graph.of_biases, 1,
                                places=5)
@@ -61,7 +61,7 @@ class Graphs(TestCase):
         effects = self.graph.effects(20)
         found = np.mean([abs(change) for _, change in effects])
         generator = np.random.default_rng(0)
-        word = self.graph.nodes[self.graph.of_kind("logit")[0]].index
+        word = self.graph.nodes[self.graph.of_kind("logit")[0]].number
 
         def value(hooks=()):
             logits = np.float64(self.model.run_with_hooks(TEXT, hooks)[0, -1])
