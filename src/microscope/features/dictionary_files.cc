@@ -19,8 +19,6 @@ namespace {
 
 using enum ErrorCode;
 
-constexpr const char* config_name = "cfg.json";
-constexpr const char* weights_name = "sae_weights.safetensors";
 constexpr std::size_t largest_config = 1 << 20;
 
 // The tensors of a file, by name.
@@ -240,86 +238,6 @@ Dictionary transcoder_dictionary(std::span<const TensorEntry> tensors, const std
   return {std::move(own), std::move(weights), source};
 }
 
-void save_dictionary(const Dictionary& dictionary, const std::filesystem::path& directory,
-                     const OrderedJson& metadata) {
-  const DictionarySpecification& own = dictionary.specification();
-  const DictionaryWeights& weights = dictionary.weights();
-  require(own.points() == 1, unsupported,
-          "a cross-layer transcoder cannot be saved in SAELens's layout");
-  std::string architecture(activation_name(own.activation));
-  const bool is_transcoder = own.is_transcoder();
-  if (is_transcoder) {
-    require(own.activation == FeatureActivation::relu ||
-                own.activation == FeatureActivation::jump_relu ||
-                own.activation == FeatureActivation::top_k,
-            unsupported, "a {} transcoder cannot be saved in SAELens's layout", architecture);
-    architecture = own.activation == FeatureActivation::jump_relu ? "jumprelu_transcoder"
-                   : weights.skip.present()                       ? "skip_transcoder"
-                                                                  : "transcoder";
-  }
-  OrderedJson about = metadata.is_object() ? metadata : OrderedJson::object();
-  about["model_name"] = own.model;
-  about["hook_name"] = own.input_point;
-  about["hook_head_index"] =
-      own.input_head < 0 ? OrderedJson(nullptr) : OrderedJson(own.input_head);
-  constexpr const char* norms[] = {"none", "constant_norm_rescale", "layer_norm"};
-  const bool is_z = own.input_head < 0 && own.input_point.ends_with("hook_z");
-  OrderedJson config{{"architecture", architecture},
-                     {"d_in", own.inputs},
-                     {"d_sae", own.features},
-                     {"dtype", "float32"},
-                     {"device", "cpu"},
-                     {"apply_b_dec_to_input", own.subtracts_decoder_bias},
-                     {"normalize_activations", norms[static_cast<int>(own.input_norm)]},
-                     {"reshape_activations", is_z ? "hook_z" : "none"}};
-  if (own.k > 0) {
-    config["k"] = own.k;
-    // SAELens's transcoders have no TopK of their own: the older fields say so.
-    if (is_transcoder) {
-      config["activation_fn"] = "topk";
-      config["activation_fn_kwargs"] = {{"k", own.k}};
-    }
-  }
-  if (is_transcoder) {
-    config["d_out"] = own.outputs;
-    config["hook_name_out"] = own.output_points.front();
-    config["hook_head_index_out"] =
-        own.output_head < 0 ? OrderedJson(nullptr) : OrderedJson(own.output_head);
-  }
-  config["metadata"] = std::move(about);
-
-  Tensor<float> logarithms;  // r_mag
-  std::vector<OutgoingTensor> tensors;
-  const auto add = [&](const char* name, const Tensor<float>& values) {
-    if (values.present()) tensors.push_back(outgoing<float>(name, values));
-  };
-  tensors.push_back(outgoing_transposed("W_enc", weights.encoder));
-  tensors.push_back(outgoing<float>(
-      "W_dec", View<const float>(weights.decoder.data(), {own.features, own.outputs})));
-  add("b_dec", weights.decoder_bias);
-  if (own.activation == FeatureActivation::gated) {
-    logarithms = Tensor<float>(weights.magnitude.shape());
-    for (std::int64_t f = 0; f < own.features; ++f) logarithms[f] = std::log(weights.magnitude[f]);
-    add("r_mag", logarithms);
-    add("b_gate", weights.gate_bias);
-    add("b_mag", weights.encoder_bias);
-  } else {
-    add("b_enc", weights.encoder_bias);
-  }
-  add("threshold", weights.threshold);
-  add("W_skip", weights.skip);
-
-  OutputDirectory made(directory);
-  AtomicFile weights_file(directory / weights_name), config_file(directory / config_name);
-  write_safetensors(weights_file, tensors);
-  config_file.write(config.dump(2) + "\n");
-  weights_file.finish();
-  config_file.finish();
-  weights_file.commit();
-  config_file.commit();
-  made.keep();
-}
-
 namespace {
 
 // Of circuit-tracer's config.yaml: "key: value" lines at the left margin.
@@ -477,12 +395,12 @@ std::vector<Dictionary> load_dictionaries(const std::filesystem::path& path,
                                          with_gemma_scope_points(arrays, options)));
   }
   const std::filesystem::path directory = is_directory ? path : path.parent_path();
-  const std::filesystem::path config = directory / config_name;
+  const std::filesystem::path config = directory / saelens_config_name;
   if (std::filesystem::exists(config)) {
     const std::string text = read_text_file(config, largest_config);
-    const std::filesystem::path weights = directory / weights_name;
+    const std::filesystem::path weights = directory / saelens_weights_name;
     require(std::filesystem::exists(weights), not_found, "'{}' has {} but no {}",
-            directory.string(), config_name, weights_name);
+            directory.string(), saelens_config_name, saelens_weights_name);
     const Json document = parse_config(text, config.string());
     const SafetensorsFile file = SafetensorsFile::open(weights);
     return one_of(saelens_dictionary(document, file.tensors(), directory.string(), options));

@@ -13,6 +13,10 @@
 
 namespace heed {
 
+// Of SAELens's directories.
+inline constexpr const char* saelens_config_name = "cfg.json";
+inline constexpr const char* saelens_weights_name = "sae_weights.safetensors";
+
 // What the files do not say, or what is wanted instead.
 struct DictionaryOptions {
   std::string input_point{};
