@@ -71,8 +71,10 @@ TEST_F(Sae, RefusesWhatCannotBe) {
     EXPECT_THAT(outcome.err, HasSubstr(part)) << call;
   };
   expect_refused(train("a") + " --to blocks.0.hook_mlp_out", "cannot be made of it");
-  expect_refused(train("b") + " --window 100000", "100000");
-  expect_refused(train("c") + " --architecture gated", "topk");
+  expect_refused(
+      "sae train --point hook_residue --data " + path("stories.txt") + " -o " + path("b"),
+      "hook_residue");
+  expect_refused(train("c") + " --architecture gated", "topk, standard or jumprelu");
   expect_refused("sae features " + path("none") + " --data " + path("stories.txt"),
                  "does not exist");
   EXPECT_EQ(run_heed("sae").status, 2);
