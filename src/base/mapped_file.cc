@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -30,8 +31,11 @@ void MappedFile::release_pages(std::span<const std::byte> part) const {
   if (part.empty()) return;
   check(part.data() >= data_ && part.data() + part.size() <= data_ + size_, "bytes of the file");
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t begin = static_cast<std::size_t>(part.data() - data_) / page * page;
-  const std::size_t end = static_cast<std::size_t>(part.data() - data_) + part.size();
+  // Reading a page may map pages before it, too: Linux maps 64 KiB at once.
+  constexpr std::size_t mapped_at_once = std::size_t{64} << 10;
+  const auto first = static_cast<std::size_t>(part.data() - data_);
+  const std::size_t begin = (first - std::min(first, mapped_at_once)) / page * page;
+  const std::size_t end = first + part.size();
   // Whether the system does so changes nothing else.
   ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }

@@ -321,24 +321,28 @@ std::vector<const TensorEntry*> StoredModel::block_entries(
 kernels::PreparedWeight StoredModel::prepared_blocks(
     const TensorSource& source, std::span<const StoredTensor* const> parts,
     std::span<const TensorEntry* const> entries) const {
+  std::deque<FilePart> read;
   std::deque<std::vector<std::byte>> moved;
   std::vector<kernels::BlockMatrix> matrices;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const StoredTensor& stored = *parts[i];
-    const TensorEntry& entry = *entries[i];
+    const TensorEntry* const entry = entries[i];
+    const std::span<const std::byte> bytes = read.emplace_back(bytes_of(*entry)).bytes();
+    const auto release = [&source, entry](std::span<const std::byte> copied) {
+      source.release_pages(*entry, copied);
+    };
     kernels::BlockMatrix& matrix = matrices.emplace_back();
-    matrix = {
-        .blocks = entry.bytes,
-        .shape = entry.shape,
-        .format = *find_weight_format(*entry.blocks),
-        .copied = [&](std::span<const std::byte> copied) { source.release_pages(entry, copied); }};
+    matrix = {.blocks = bytes,
+              .shape = entry->shape,
+              .format = *find_weight_format(*entry->blocks),
+              .copied = release};
     if (!moves_rows(stored.storage)) continue;
-    std::vector<std::byte>& rows = moved.emplace_back(entry.bytes.size());
+    std::vector<std::byte>& rows = moved.emplace_back(bytes.size());
     move_rows<std::byte>(architecture_.of(stored.parameter.site).block.attention, stored,
-                         Direction::to_memory, entry.bytes, rows);
+                         Direction::to_memory, bytes, rows);
     matrix.blocks = rows;
     matrix.copied = {};
-    source.release_pages(entry, entry.bytes);
+    release(bytes);
   }
   try {
     return kernels::PreparedWeight(matrices);
@@ -360,16 +364,20 @@ BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& s
     }
     const std::vector<const TensorEntry*> entries = block_entries(*source, parts);
     if (entries.empty()) continue;
-    std::optional<BlockTable> table;
-    if (is_table) {
-      check(entries.size() == 1, "a table is one tensor");
-      const TensorEntry& entry = *entries.front();
-      table =
-          BlockTable({.type = *entry.blocks, .shape = entry.shape, .bytes = entry.bytes}, source);
+    if (is_multiplied(architecture_, id)) {
+      blocks.add(id, prepared_blocks(*source, parts, entries));
+      continue;
     }
-    std::optional<kernels::PreparedWeight> multiplied;
-    if (is_multiplied(architecture_, id)) multiplied = prepared_blocks(*source, parts, entries);
-    blocks.add(id, std::move(multiplied), std::move(table));
+    check(is_table && entries.size() == 1, "a table is one tensor");
+    const TensorEntry& entry = *entries.front();
+    struct ReadPart {
+      std::shared_ptr<const TensorSource> source;
+      FilePart part;
+    };
+    const auto read = std::make_shared<const ReadPart>(ReadPart{source, bytes_of(entry)});
+    blocks.add(
+        id, BlockTable({.type = *entry.blocks, .shape = entry.shape, .bytes = read->part.bytes()},
+                       read));
   }
   return blocks;
 }

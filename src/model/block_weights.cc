@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -42,6 +43,13 @@ BlockTable::BlockTable(const BlockRows& rows, std::shared_ptr<const void> file)
 }
 
 void BlockTable::read_rows(std::span<const std::int32_t> numbers, View<float> rows) const {
+  if (weight_ != nullptr) {
+    for (std::int64_t row = 0; row < std::ssize(numbers); ++row) {
+      const std::vector<float> read = weight_->restored_row(numbers[static_cast<std::size_t>(row)]);
+      kernels::copy({read.data(), Shape{std::ssize(read)}}, rows[row]);
+    }
+    return;
+  }
   require_shape(rows, {std::ssize(numbers), rows_.shape[1]}, "rows");
   const BlockLayout layout = block_layout(rows_.type);
   const auto row_bytes = static_cast<std::size_t>(rows_.shape[1] / layout.values * layout.bytes);
@@ -52,6 +60,7 @@ void BlockTable::read_rows(std::span<const std::int32_t> numbers, View<float> ro
 }
 
 void BlockTable::restore(View<float> all) const {
+  if (weight_ != nullptr) return kernels::copy(weight_->restored().view(), all);
   const BlockLayout layout = block_layout(rows_.type);
   const std::int64_t row_bytes = rows_.shape[1] / layout.values * layout.bytes;
   parallel_ranges(rows_.shape[0], 16, [&](std::int64_t begin, std::int64_t end) {
@@ -78,12 +87,16 @@ void TokenRowsRead::read(const BlockTable& table, kernels::EmbeddingInput<float>
   input.token_table = rows_;
 }
 
-void BlockWeights::add(const ParameterId& id, std::optional<kernels::PreparedWeight> multiplied,
-                       std::optional<BlockTable> table) {
-  check(multiplied || table, "a use of a matrix of blocks");
+void BlockWeights::add(const ParameterId& id, kernels::PreparedWeight multiplied) {
   Held& held = held_.emplace_back();
   held.id = id;
   held.multiplied = std::move(multiplied);
+  held.table.emplace(*held.multiplied);
+}
+
+void BlockWeights::add(const ParameterId& id, BlockTable table) {
+  Held& held = held_.emplace_back();
+  held.id = id;
   held.table = std::move(table);
 }
 
@@ -99,14 +112,13 @@ kernels::PreparedWeight* BlockWeights::multiplied(const ParameterId& id) {
 
 const BlockTable* BlockWeights::table(const ParameterId& id) const {
   const Held* const held = find(id);
-  return held == nullptr || !held->table ? nullptr : &*held->table;
+  return held == nullptr ? nullptr : &*held->table;
 }
 
 void BlockWeights::read(const ParameterId& id, View<float> matrix) const {
   const Held* const held = find(id);
   check(held != nullptr, "a matrix of blocks");
-  if (held->table) return held->table->restore(matrix);
-  kernels::copy(held->multiplied->restored().view(), matrix);
+  held->table->restore(matrix);
 }
 
 void BlockWeights::restore(const ParameterId& id, View<float> place) const {

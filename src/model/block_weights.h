@@ -33,6 +33,8 @@ class BlockTable {
  public:
   // `file` keeps the bytes where they are.
   BlockTable(const BlockRows& rows, std::shared_ptr<const void> file);
+  // Of a matrix that products multiply by, too. Borrowed.
+  explicit BlockTable(const kernels::PreparedWeight& weight) : weight_(&weight) {}
 
   // rows (N, C) = those of the numbers (N), each in [0, V)
   void read_rows(std::span<const std::int32_t> numbers, View<float> rows) const;
@@ -41,6 +43,7 @@ class BlockTable {
  private:
   BlockRows rows_;
   std::shared_ptr<const void> file_;
+  const kernels::PreparedWeight* weight_ = nullptr;  // or this
 };
 
 // Rows of a table that a pass reads: (N, C), numbered in the order of its tokens.
@@ -61,9 +64,8 @@ class BlockWeights {
   BlockWeights(BlockWeights&&) noexcept = default;
   BlockWeights& operator=(BlockWeights&&) noexcept = default;
 
-  // A matrix that products multiply by, or a table, or both.
-  void add(const ParameterId& id, std::optional<kernels::PreparedWeight> multiplied,
-           std::optional<BlockTable> table);
+  void add(const ParameterId& id, kernels::PreparedWeight multiplied);
+  void add(const ParameterId& id, BlockTable table);
 
   bool empty() const { return held_.empty(); }
   bool has(const ParameterId& id) const { return find(id) != nullptr; }
@@ -85,8 +87,8 @@ class BlockWeights {
  private:
   struct Held {
     ParameterId id;
-    std::optional<kernels::PreparedWeight> multiplied;
-    std::optional<BlockTable> table;
+    std::optional<kernels::PreparedWeight> multiplied;  // none: only read
+    std::optional<BlockTable> table;                    // one at least
     mutable bool is_restored = false;
   };
   const Held* find(const ParameterId& id) const;
