@@ -116,6 +116,7 @@ class GgufFile {
   const std::string& source() const { return source_; }
   // MappedFile::release_pages() of bytes of a tensor; nothing for a file in memory.
   void release_pages(std::span<const std::byte> part) const;
+  void release_pages() const { release_pages(file_.bytes()); }
 
  private:
   friend class GgufReader;

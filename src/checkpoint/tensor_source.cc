@@ -158,6 +158,10 @@ void TensorSource::release_pages(const TensorEntry& entry, std::span<const std::
   }
 }
 
+void TensorSource::release_pages() const {
+  for (const GgufFile& file : parts_) file.release_pages();
+}
+
 const TensorEntry& TensorSource::get(std::string_view name) const {
   const TensorEntry* entry = find(name);
   require(entry != nullptr, corrupt_data, "{}: holds no tensor '{}'", source(), name);

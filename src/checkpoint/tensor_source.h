@@ -38,9 +38,10 @@ class TensorSource {
   const std::string& source() const { return names_.front(); }
   const std::vector<GgufFile>& gguf_parts() const { return parts_; }  // none of other files
   const std::vector<std::string>& files() const { return names_; }    // as messages name them
-  // Takes bytes of a tensor in a part of a GGUF file from the memory of this process, if they are
-  // mapped: they are read again where they are used again.
+  // Takes bytes of a tensor in a part of a GGUF file, or all bytes of all parts, from the memory of
+  // this process, if they are mapped: they are read again where they are used again.
   void release_pages(const TensorEntry& entry, std::span<const std::byte> part) const;
+  void release_pages() const;
 
  private:
   std::vector<SafetensorsFile> files_;

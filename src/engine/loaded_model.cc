@@ -68,12 +68,16 @@ LoadedModel read_gguf_model(const std::string& name_or_path, const std::filesyst
   const GgufModel opened = open_gguf_model(file);
   const bool has_two = opened.architecture.is_encoder_decoder();
   require_stacks(stacks, has_two ? StacksWanted::two : StacksWanted::one, name_or_path);
-  LoadedModel model{.name = model_name(name_or_path),
-                    .transformer = load_transformer(stacks, opened)};
-  model.directory = file;
-  model.tokenizer = read_gguf_tokenizer(opened.metadata());
-  require(need == TokenizerNeed::optional || model.tokenizer != nullptr, ErrorCode::not_found,
+  // First, since it takes memory for a while that the weights can have then.
+  std::shared_ptr<const Tokenizer> tokenizer = read_gguf_tokenizer(opened.metadata());
+  require(need == TokenizerNeed::optional || tokenizer != nullptr, ErrorCode::not_found,
           "'{}' holds no tokenizer", file.string());
+  opened.tensors->release_pages();
+  return_free_memory();
+  LoadedModel model{.name = model_name(name_or_path),
+                    .transformer = load_transformer(stacks, opened),
+                    .tokenizer = std::move(tokenizer)};
+  model.directory = file;
   model.reading = reading_of(file);
   if (has_two) {
     model.source_tokenizer = model.tokenizer;
@@ -81,6 +85,7 @@ LoadedModel read_gguf_model(const std::string& name_or_path, const std::filesyst
   }
   name_ends(model, {opened.config, opened.source},
             TokenizerConfig::of(gguf_tokenizer_config(opened.metadata())));
+  opened.tensors->release_pages();
   return model;
 }
 
