@@ -8,7 +8,7 @@ const llama = await getLlama({ gpu: false, build: "never", logLevel: "error", ma
 const model = await llama.loadModel({ modelPath });
 const context = await model.createContext({ contextSize: 1024, batchSize: 512, threads });
 const sequence = context.getSequence();
-const prompt = Array.from({ length: work === "prompt" ? count : 1 }, (_, i) => (i * 7919) % 50000);
+const prompt = Array.from({ length: work === "prompt" ? count : 1 }, (_, i) => (i * 7919) % 31000);
 
 async function rate() {
   await sequence.clearHistory();
