@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -86,7 +87,9 @@ RequireKind* require_kind_of(StacksWanted stacks) {
 Transformer build_of_blocks(const GgufModel& opened) {
   const StoredModel stored(opened.format, opened.architecture, RoundedParts{});
   stored.check_tensors(*opened.tensors);
-  Transformer model(opened.architecture, stored.blocks_of(opened.tensors));
+  BlockWeights blocks = stored.blocks_of(opened.tensors);
+  Transformer model = blocks.empty() ? Transformer(opened.architecture)
+                                     : Transformer(opened.architecture, std::move(blocks));
   stored.read(*opened.tensors, model.parameters());
   return model;
 }
