@@ -130,8 +130,8 @@ std::vector<Parameter> parameters_of(const StackSpecification& stack) {
     if (norms_stream) add(Role::norm_1, {c}, norm.bias);
     add(Role::query_key_value, {attention.projected_width(), c}, attention.query_bias);
     if (attention.query_key_norm) {
-      const auto width = [&](std::int64_t heads) {
-        return attention.heads_of_norm(heads) * attention.head_size;
+      const auto width = [&normed = stack.block.attention](std::int64_t heads) {
+        return normed.heads_of_norm(heads) * normed.head_size;
       };
       add(Role::query_norm, {width(attention.query_heads)}, false);
       add(Role::key_norm, {width(attention.key_value_heads)}, false);

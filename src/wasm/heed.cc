@@ -76,9 +76,13 @@ class Opened {
   Opened(const std::string& model, const Json& given)
       : options_(serve_options(given)),
         replies_({.head = send_head, .chunk = send_chunk, .end = send_end}) {
-    const LoadOptions load{.weights = parse_weight_type(given.value("dtype", ""))};
-    LoadedModel loaded =
-        is_translator(model) ? load_translator(model, load) : load_model(model, load);
+    const WeightType wanted = parse_weight_type(given.value("dtype", ""));
+    LoadedModel loaded = is_translator(model) ? load_translator(model) : load_model(model);
+    // What a file holds in fewer bits stays so.
+    Parameters& parameters = loaded.transformer.parameters();
+    if (parameters.prepared_format() == kernels::WeightFormat::f32) {
+      prepare_weights(parameters, wanted, model);
+    }
     service_ = std::make_unique<server::ModelService>(std::move(loaded), options_);
   }
 

@@ -33,8 +33,9 @@ extern "C" {
 // Opens the model of this name, or of a folder ("/models/gpt2"), instead of the one before, and
 // makes the routes of `heed explore`; all earlier requests end. `options` is a JSON object, or
 // empty:
-// {"dtype": "f32" | "bf16" | "int8"…} as --dtype, {"name": what replies call the model}. Returns 0,
-// or 1 where it cannot be opened: heed_error() says why, and the model before stays open.
+// {"dtype": "f32" | "bf16" | "int8"…} as --dtype, for weights that the files hold in full, {"name":
+// what replies call the model}. Returns 0, or 1 where it cannot be opened: heed_error() says why,
+// and the model before stays open.
 int heed_open(const char* model, std::size_t model_length, const char* options,
               std::size_t options_length);
 
