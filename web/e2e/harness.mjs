@@ -6,6 +6,8 @@
 //                 and has the engine in a worker; HEED_BINARY is what its numbers are compared with. Or the address of
 //                 such files
 //   CHROMIUM      the browser [/usr/bin/chromium]
+//   FIREFOX       the browser instead, such as /usr/bin/firefox-esr: Playwright drives it by WebDriver BiDi, which it calls
+//                 experimental
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
 import { execFileSync, spawn } from 'node:child_process';
@@ -14,7 +16,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
+import playwright from 'playwright-core';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const startMilliseconds = 60_000;
@@ -126,7 +128,8 @@ export async function startStatic() {
 }
 
 export function startBrowser() {
-  return chromium.launch({
+  if (process.env.FIREFOX) return playwright._bidiFirefox.launch({ executablePath: process.env.FIREFOX });
+  return playwright.chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
   });
