@@ -2,7 +2,7 @@
 // what is shown of a former text is dimmed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { seriousFindings, useExplorer } from './harness.mjs';
+import { seriousFindings, translatorOf, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const sizes = [{ width: 1280, height: 900 }, { width: 390, height: 844, dark: true }];
@@ -37,7 +37,8 @@ for (const size of sizes) {
     await page.context().close();
   });
 
-  test(`a translation says so of its source, and of a target that was given, ${at}`, async () => {
+  test(`a translation says so of its source, and of a target that was given, ${at}`, async (context) => {
+    if ((await translatorOf(session)) === null) return context.skip('this server holds no translator');
     const page = await session.open('#/translate?source=The+dog+barks.', size);
     await page.getByRole('note').waitFor();
     assert.match(await page.getByRole('note').innerText(), /^1 of these 3 words \(barks\) is not among the about 1,000 that this model has read: its translation means little\./);
