@@ -1,4 +1,5 @@
-// Toy models of every family of decoders, with random weights.
+// Toy models of every family of decoders, with random weights. toy_families() are those whose
+// logits are sums of what heads and neurons write; every_toy_family() are all.
 #pragma once
 
 #include <functional>
@@ -92,7 +93,38 @@ inline std::vector<ToyFamily> toy_families(std::int64_t context) {
                            stack.block.attention.rotary.pairing = RotaryPairing::neighbours;
                            stack.block.residual = ResidualKind::parallel;
                          })},
+      {"falcon", changed(toy_neox(context),
+                         [](StackSpecification& stack) {
+                           stack.block.residual = ResidualKind::parallel_shared;
+                           stack.block.attention.key_value_heads = 1;
+                         })},
+      // Of Gemma 3, another base in layers with a window; of OLMo 2, norms of all heads together.
+      {"local", changed(toy_llama(context),
+                        [](StackSpecification& stack) {
+                          stack.block.attention.mask = {MaskKind::banded, {5, 0}};
+                          stack.block.attention.rotary.local_base = 10;
+                          stack.block.attention.query_key_norm = true;
+                          stack.block.attention.head_norms = HeadNormExtent::all_heads;
+                        })},
   };
+}
+
+inline std::vector<ToyFamily> every_toy_family(std::int64_t context) {
+  std::vector<ToyFamily> families = toy_families(context);
+  StackSpecification olmo2 = toy_llama(context);
+  olmo2.block.norm.placement = NormPlacement::output;
+  olmo2.block.attention.query_key_norm = true;
+  olmo2.block.attention.head_norms = HeadNormExtent::all_heads;
+  families.push_back({"olmo2", olmo2});
+  StackSpecification gemma2 = toy_llama(context);
+  gemma2.block.norm.placement = NormPlacement::around;
+  gemma2.block.attention.soft_cap = 2;
+  gemma2.block.attention.scale = 0.4F;
+  gemma2.block.attention.mask = {MaskKind::banded, {5, 0}};
+  gemma2.embedding_scale = 3;
+  gemma2.logit_cap = 4;
+  families.push_back({"gemma2", gemma2});
+  return families;
 }
 
 // Random gains and biases too: after initialize() these are one and zero. The weights are large

@@ -50,7 +50,8 @@ class FamilyAttention : public ::testing::TestWithParam<testing::ToyFamily> {
       testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3);
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyAttention, ::testing::ValuesIn(testing::toy_families(96)),
+INSTANTIATE_TEST_SUITE_P(Families, FamilyAttention,
+                         ::testing::ValuesIn(testing::every_toy_family(96)),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST_P(FamilyAttention, RegionsAreThoseOfThePass) {

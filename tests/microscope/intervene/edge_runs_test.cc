@@ -60,7 +60,7 @@ class FamilyEdges : public ::testing::TestWithParam<testing::ToyFamily> {
       testing::random_tokens(17, GetParam().stack.vocabulary_size, 3);
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyEdges, ::testing::ValuesIn(testing::toy_families(32)),
+INSTANTIATE_TEST_SUITE_P(Families, FamilyEdges, ::testing::ValuesIn(testing::every_toy_family(32)),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST_P(FamilyEdges, PredictAsAPassDoes) {
@@ -218,7 +218,8 @@ TEST_P(FamilyEdges, AreRankedByWhatTheirCutMixes) {
 }
 
 TEST(EdgeRuns, AreStoppedAndRefuseATextThatDoesNotFit) {
-  const Transformer transformer = testing::toy_transformer(testing::toy_families(32).front().stack);
+  const Transformer transformer =
+      testing::toy_transformer(testing::every_toy_family(32).front().stack);
   const std::vector<std::int32_t> tokens =
       testing::random_tokens(9, transformer.specification().vocabulary_size, 5);
   const std::atomic<bool> stop = true;

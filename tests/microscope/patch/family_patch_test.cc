@@ -52,7 +52,7 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
       .metric = {.answer = 7, .wrong = 11}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyPatch, ::testing::ValuesIn(testing::toy_families(16)),
+INSTANTIATE_TEST_SUITE_P(Families, FamilyPatch, ::testing::ValuesIn(testing::every_toy_family(16)),
                          [](const auto& tested) { return tested.param.name; });
 
 // Sums in another order than in a whole pass, in f32: 1e-5 of logits of a few units.

@@ -175,7 +175,7 @@ constexpr WeightFormat formats[] = {WeightFormat::f32, WeightFormat::bf16, Weigh
 
 std::vector<NoOpCase> every_family() {
   std::vector<NoOpCase> cases;
-  for (const testing::ToyFamily& family : testing::toy_families(256)) {
+  for (const testing::ToyFamily& family : testing::every_toy_family(256)) {
     for (const WeightFormat format : formats) cases.push_back({family, format});
   }
   return cases;
@@ -187,7 +187,7 @@ std::vector<NoOpCase> every_instruction_set() {
   for (const std::string& set : kernels::available_instruction_sets()) {
     if (set == kernels::current_instruction_set()) continue;
     for (const WeightFormat format : formats) {
-      cases.push_back({testing::toy_families(256).back(), format, set});
+      cases.push_back({testing::every_toy_family(256).back(), format, set});
     }
   }
   return cases;

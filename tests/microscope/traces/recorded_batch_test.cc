@@ -83,7 +83,7 @@ struct BatchCase {
 
 std::vector<BatchCase> batch_cases() {
   std::vector<BatchCase> cases;
-  for (const testing::ToyFamily& family : testing::toy_families(batch_context)) {
+  for (const testing::ToyFamily& family : testing::every_toy_family(batch_context)) {
     cases.push_back({family.name, {.stacks = {family.stack}}});
   }
   StackSpecification encoder = testing::toy_stack(batch_context);

@@ -262,7 +262,7 @@ void expect_replayed(const Transformer& model, const Texts& texts, std::shared_p
 // Of a decoder of every family: one text, edited and not.
 TEST(RecordedPass, ReplaysPassesOverOneText) {
   const Texts text{.source = {}, .target = testing::random_tokens(17, 61, 3)};
-  for (const testing::ToyFamily& family : testing::toy_families(32)) {
+  for (const testing::ToyFamily& family : testing::every_toy_family(32)) {
     SCOPED_TRACE(family.name);
     const Transformer model = testing::toy_transformer(family.stack);
     expect_replayed(model, text, nullptr, Keep::every_block);
