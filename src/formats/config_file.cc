@@ -65,8 +65,10 @@ OrderedJson changed_config(const OrderedJson& source, const OrderedJson& before,
   for (const auto& [key, value] : written.items()) {
     if (!before.contains(key) || before.at(key) != value) config[key] = value;
   }
+  // A type may say more than that of the weights: see gemma.cc.
+  const OrderedJson type = written.value("torch_dtype", OrderedJson("float32"));
   for (const char* const key : {"torch_dtype", "dtype"}) {
-    if (config.contains(key)) config[key] = "float32";
+    if (config.contains(key)) config[key] = type;
   }
   if (config.contains("heed") && config["heed"].is_object()) {
     for (const char* rounding : {"dtype", "embedding", "arithmetic"}) {

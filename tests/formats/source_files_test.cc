@@ -81,8 +81,10 @@ TEST(SourceFiles, SurviveSavingInEveryFamily) {
       EXPECT_EQ(read_text_file(to / name), read_text_file(from / name)) << name;
     }
     OrderedJson before = read_ordered_config(from / config_file_name);
+    // Gemma's says how the scale of its embedding is rounded.
+    const bool is_gemma = before.value("model_type", "").starts_with("gemma");
     for (const char* const key : {"torch_dtype", "dtype"}) {
-      if (before.contains(key)) before[key] = "float32";
+      if (before.contains(key) && !is_gemma) before[key] = "float32";
     }
     const bool is_own = before.contains("heed") && before["model_type"] == "marian";
     if (is_own) {  // which had no type of their own
