@@ -184,9 +184,16 @@ std::string request_key(const Transformer& model, const PatchRequest& request) {
   return key;
 }
 
+// Whether the query or key of a head is a part of what other heads' are divided by.
+bool norms_heads_together(const StackSpecification& stack) {
+  const AttentionSpecification& attention = stack.block.attention;
+  return attention.query_key_norm && attention.head_norms == HeadNormExtent::all_heads;
+}
+
 std::unique_ptr<CellRuns> cell_runs(const Transformer& model, const PatchRequest& request,
                                     const std::vector<std::int32_t>& predicted) {
-  if (model.editor() != nullptr || model.architecture().is_encoder_decoder()) {
+  if (model.editor() != nullptr || model.architecture().is_encoder_decoder() ||
+      norms_heads_together(model.specification())) {
     return std::make_unique<PatchPasses>(model, request, predicted);
   }
   return std::make_unique<PatchRuns>(model, request, predicted);

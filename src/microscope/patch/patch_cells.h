@@ -84,8 +84,8 @@ class PatchRuns final : public CellRuns {
   Tensor<float> corrupted_logits_;
 };
 
-// Computes cells by whole passes: of a model that hooks or edits change, which see every row, and
-// of a translator.
+// Computes cells by whole passes: of a model that hooks or edits change, which see every row, of
+// one that norms the queries and keys of all heads together, and of a translator.
 class PatchPasses final : public CellRuns {
  public:
   // Runs the model on both prompts.

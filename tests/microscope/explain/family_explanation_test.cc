@@ -239,10 +239,11 @@ TEST_P(FamilyExplanation, SingularVectorsGiveTheScoresOfEqualPositions) {
   if (attention.query_key_norm) {  // each is divided by its root mean square
     for (const auto& [kind, index] : {std::pair{PointKind::query, head},
                                       std::pair{PointKind::key, head / attention.group_size()}}) {
-      const auto row = capture.at({kind, layer}).view()[0][t][index].span();
+      const auto rows = capture.at({kind, layer}).view()[0][t];
+      const auto row =
+          attention.head_norms == HeadNormExtent::all_heads ? rows.span() : rows[index].span();
       const double square = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
-      form /=
-          std::sqrt(square / static_cast<double>(stack().head_size()) + stack().block.norm.epsilon);
+      form /= std::sqrt(square / static_cast<double>(row.size()) + stack().block.norm.epsilon);
     }
   }
   double score = form * attention.score_scale();
@@ -260,13 +261,13 @@ TEST_P(FamilyExplanation, GradientsAgreeWithFiniteDifferences) {
                             {PointKind::query, 1},
                             {PointKind::query_input, 1},
                             {PointKind::mixed_values, 0},
-                            {PointKind::feed_forward_in, 1},
                             {PointKind::neurons_pre, 0},
                             {PointKind::neurons_post, 1},
                             {PointKind::attention_out, 1},
                             {PointKind::feed_forward_out, 0},
                             {PointKind::norm_1_normalized, 1}};
-  for (const PointKind kind : {PointKind::rotated_query, PointKind::neurons_linear}) {
+  for (const PointKind kind :
+       {PointKind::feed_forward_in, PointKind::rotated_query, PointKind::neurons_linear}) {
     if (has_point(stack(), kind)) points.push_back({kind, 1});
   }
   const LogitGradients found = differentiate_logit(transformer, tokens, metric, points);

@@ -263,7 +263,12 @@ TEST_P(RecordedBatch, HasTheGradientsOfEachText) {
         for (const float value : own.values) norm += double{value} * value;
         largest = std::max(largest, norm);
         if (norm < 1e-8) continue;  // what a pattern of one key, or a masked key, cannot change
-        EXPECT_LE(relative_error(found, own.values), tolerance_of_gradient(point.kind))
+        // The norm of what attention gives takes away what the scale before it changes, but for
+        // the scores: little is left of sums of large terms.
+        const bool is_taken_away = point.kind == PointKind::norm_1_scale &&
+                                   model_.specification(point.site).has_output_norms();
+        EXPECT_LE(relative_error(found, own.values),
+                  is_taken_away ? 5e-3 : tolerance_of_gradient(point.kind))
             << name << " of " << b;
       }
       EXPECT_GT(largest, 1e-3);
