@@ -61,7 +61,8 @@ for (const size of sizes) {
     await alert.waitFor();
     assert.match(await alert.innerText(), /tokens, more than the model's context of 256/);
     assert.match(await alert.innerText(), /about the former text/);
-    assert.ok(Number(await page.locator('main').evaluate((main) => getComputedStyle(main).opacity)) < 0.5);
+    // It fades.
+    await page.waitForFunction(() => Number(getComputedStyle(document.querySelector('main')).opacity) < 0.5);
     await page.locator('#prompt-text').fill('The fox');
     await page.locator('#prompt-text').press('Enter');
     await page.locator('main.former').waitFor({ state: 'detached' });
