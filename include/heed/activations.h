@@ -105,7 +105,8 @@ struct RunOptions {
 
 // Logits (B, T, V) of the token after every position; see RunOptions::layer_end.
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options = {});
-// (B, T − 1): of every token but the first, in nats.
+// (B, T − 1): of every token but the first, in nats. Throws Error{unsupported} for a stream and for
+// a part of the layers.
 Array next_token_losses(const Model& model, const TokenBatch& batch,
                         const RunOptions& options = {});
 // The same from logits (B, T, V) of the tokens.

@@ -121,3 +121,19 @@ def float_array(values, what):
     if array.dtype.kind not in "fiu":
         raise InvalidArgument(f"{what} have the type {array.dtype}, expected numbers")
     return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def of_each(tokens, count, what):
+    """A token of each text, where there is one for all, or as many; texts and ids as they are."""
+    if tokens is None or isinstance(tokens, (str, int, np.integer)):
+        return [tokens] * count
+    if len(tokens) != count:
+        raise InvalidArgument(f"{what} has {len(tokens)} tokens for {count} texts, expected one each, "
+                              "or one for all")
+    return [token if isinstance(token, str) else int(token) for token in tokens]
+
+
+def mean_and_error(values):
+    """Over texts: the mean, and its standard error."""
+    stacked = np.stack(values)
+    return stacked.mean(0), stacked.std(0, ddof=1) / np.sqrt(len(stacked))

@@ -1,13 +1,12 @@
 """What a pass computed, by TransformerLens's names."""
 
 import os
-import tempfile
 from collections.abc import Mapping
 from typing import Iterator, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _heed, _inputs
+from . import _files, _heed, _inputs
 from .errors import InvalidArgument, NotFound
 from .names import get_act_name
 
@@ -263,16 +262,8 @@ class RecordedActivations(Mapping):
     def save(self, path) -> None:
         """Writes all activations, scores and patterns computed whole, as an .npz file that
         :func:`heed.load_cache` and NumPy read. An existing file is replaced once it is complete."""
-        path = os.fspath(path)
-        folder, name = os.path.split(path)
-        handle, beside = tempfile.mkstemp(prefix=name + ".", dir=folder or ".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **self._contents())
-            os.replace(beside, path)
-        except BaseException:
-            os.unlink(beside)
-            raise
+        with _files.replaced(path) as file:
+            np.savez(file, **self._contents())
 
     def _contents(self):
         """What a stored cache is made of again."""

@@ -32,22 +32,6 @@ def _texts(model, text):
     return list(rows) if len(rows) > 1 else None
 
 
-def _answers(model, answer, count):
-    """Of each text: one for all, or as many."""
-    if answer is None or isinstance(answer, (str, int, np.integer)):
-        return [answer] * count
-    if len(answer) != count:
-        raise InvalidArgument(f"there are {len(answer)} tokens for {count} texts, expected one each, "
-                              "or one for all")
-    return [one if isinstance(one, str) else int(one) for one in answer]
-
-
-def _mean(values) -> Tuple[np.ndarray, np.ndarray]:
-    """Over texts, with standard errors."""
-    stacked = np.stack(values)
-    return stacked.mean(0), stacked.std(0, ddof=1) / np.sqrt(len(stacked))
-
-
 def lens(model, text=None, top: int = 5, *, source=None, target=None
          ) -> Any:
     """The logit lens: what the stream before every layer would predict, (L + 1, T, top); of a
@@ -135,10 +119,11 @@ def attribute_logit(model, text, answer, wrong=None, position: int = -1,
     texts = _texts(model, text)
     if texts is not None:
         each = [attribute_logit(model, one, right, false, position, unit) for one, right, false
-                in zip(texts, _answers(model, answer, len(texts)), _answers(model, wrong, len(texts)))]
+                in zip(texts, _inputs.of_each(answer, len(texts), "answer"),
+                       _inputs.of_each(wrong, len(texts), "wrong"))]
         if any(one.names != each[0].names for one in each):
             raise InvalidArgument("the texts have different parts: expected texts of one length")
-        return Attribution(each[0].names, *_mean([one.values for one in each]))
+        return Attribution(each[0].names, *_inputs.mean_and_error([one.values for one in each]))
     return Attribution(*_heed.attribute_logit(
         model._hooked, _tokens(model, text), _id(model, answer),
         None if wrong is None else _id(model, wrong), position, unit))
@@ -158,8 +143,8 @@ def attribute_tokens(model, text, answer, wrong=None, position: int = -1, steps:
     texts = _texts(model, text)
     if texts is not None:
         return [attribute_tokens(model, one, right, false, position, steps, baseline)
-                for one, right, false in zip(texts, _answers(model, answer, len(texts)),
-                                             _answers(model, wrong, len(texts)))]
+                for one, right, false in zip(texts, _inputs.of_each(answer, len(texts), "answer"),
+                                             _inputs.of_each(wrong, len(texts), "wrong"))]
     tokens = _tokens(model, text)
     values, logit, start, error = _heed.attribute_tokens(
         model._hooked, tokens, _id(model, answer), None if wrong is None else _id(model, wrong),
@@ -202,7 +187,7 @@ def heads(model, text=None, *, source=None, target=None, kind: Optional[str] = N
     texts = _texts(model, text)
     if texts is not None:
         each = [heads(model, one) for one in texts]
-        means = {name: _mean([one[name] for one in each]) for name in each[0]}
+        means = {name: _inputs.mean_and_error([one[name] for one in each]) for name in each[0]}
         found = HeadStatistics({name: mean for name, (mean, _) in means.items()})
         found.standard_errors = {name: error for name, (_, error) in means.items()}
         return found

@@ -14,17 +14,17 @@ transcoders, so that no error is left over; Dunefsky, Chlenski and Nanda 2024).
 
 import json
 import os
-import tempfile
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .errors import InvalidArgument, Unsupported
+from . import _files
+from .errors import InvalidArgument, NotFound, Unsupported
 
 # Bytes of all edges into the expanded nodes.
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 # Nodes whose edges one pass computes, at most, and the positions of all of them.
-_TOGETHER, _ROWS = 64, 4096
+_MAX_TOGETHER, _MAX_ROWS = 64, 4096
 
 
 class Node(NamedTuple):
@@ -87,7 +87,7 @@ class _Pass:
     def weight(self, name) -> Optional[np.ndarray]:
         try:
             return self.model.weight(name)
-        except Exception:  # a bias that the model lacks
+        except (NotFound, Unsupported):  # a bias that the model lacks
             return None
 
     def of_head_values(self, layer) -> np.ndarray:
@@ -324,16 +324,8 @@ class AttributionGraph:
 
     def save(self, path: Union[str, os.PathLike]) -> None:
         """Writes :meth:`to_json`. An existing file is replaced once it is complete."""
-        path = os.fspath(path)
-        folder, name = os.path.split(path)
-        handle, beside = tempfile.mkstemp(prefix=name + ".", dir=folder or ".")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(self.to_json(), file)
-            os.replace(beside, path)
-        except BaseException:
-            os.unlink(beside)
-            raise
+        with _files.replaced(path, "w", encoding="utf-8") as file:
+            json.dump(self.to_json(), file)
 
     def __repr__(self):
         kinds = {kind: len(self.of_kind(kind)) for kind in ("token", "neuron", "logit")}
@@ -371,13 +363,13 @@ def attribution_graph(model, text, logits: Union[None, str, int, Sequence[Union[
     run = _Pass(model, text)
     chosen = _wanted_logits(run, logits)
     needed = 4 * run.sources * (int(max_neurons) + len(chosen))
-    if needed > _MOST_BYTES:
+    if needed > _MAX_BYTES:
         raise InvalidArgument(f"the edges of {max_neurons} neurons of {run.positions} tokens take "
-                              f"{needed / 2**20:.0f} MiB, expected at most {_MOST_BYTES >> 20}: a "
+                              f"{needed / 2**20:.0f} MiB, expected at most {_MAX_BYTES >> 20}: a "
                               "shorter text, or a smaller max_neurons")
     weights = np.array([probability for _, probability in chosen])
     weights /= weights.sum()
-    together = max(1, min(_TOGETHER, _ROWS // run.positions))
+    together = max(1, min(_MAX_TOGETHER, _MAX_ROWS // run.positions))
     targets: List[Tuple] = []
     rows, biases = [], []
 
@@ -399,7 +391,7 @@ def attribution_graph(model, text, logits: Union[None, str, int, Sequence[Union[
     while len(targets) - len(chosen) < int(max_neurons):
         influence = _influence(run, targets, np.concatenate(shares), weights)
         influence[expanded] = 0
-        count = min(_TOGETHER, int(max_neurons) - (len(targets) - len(chosen)))
+        count = min(_MAX_TOGETHER, int(max_neurons) - (len(targets) - len(chosen)))
         best = np.argsort(-influence, kind="stable")[:count]
         best = best[influence[best] > 0]
         if len(best) == 0:

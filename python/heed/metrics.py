@@ -101,11 +101,7 @@ def _batched(values, what, rank):
 
 def frozen(freeze):
     """Names of what backward takes for constants."""
-    names = [freeze] if isinstance(freeze, str) else list(freeze)
-    for name in names:
-        if name not in ("pattern", "scale"):
-            raise InvalidArgument(f"freeze has {name!r}, expected 'pattern' or 'scale'")
-    return names
+    return [freeze] if isinstance(freeze, str) else list(freeze)
 
 
 def layer_range(model, start_at_layer, stop_at_layer):

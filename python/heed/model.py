@@ -6,15 +6,15 @@ from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Uni
 import numpy as np
 
 from . import _heed, _inputs, metrics
-from ._texts import OneText, Pair
+from ._texts import OneText, Pair, stream_of, types_of, unpadded
 from .cache import ActivationCache, PairActivationCache
 from .errors import InvalidArgument, NotFound, Unsupported
-from .factored import FactoredMatrix, composition_scores
 from .generation import Generation
 from .hooks import Hooked, wanted_return
 from .reading import Reader
 from .sae import WithSaes
 from .translation import Hypothesis, Translation
+from .weights import Weights
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
 Hooks = Iterable[Tuple[Union[str, Callable[[str], bool]], Callable]]
@@ -47,16 +47,6 @@ class Config:
     dtype: str
 
 
-def _dimension(name: str, doc: str):
-    def weight(self):
-        try:
-            return self._weight(name)
-        except (NotFound, Unsupported) as error:  # so that hasattr() says it is not there
-            raise AttributeError(str(error)) from error
-
-    return property(weight, doc=doc)
-
-
 def _config(name: str, known) -> Config:
     return Config(
         model_name=name, n_layers=known["layers"], d_model=known["channels"],
@@ -70,7 +60,7 @@ def _config(name: str, known) -> Config:
         tied_unembedding=known["tied_unembedding"], dtype=known["dtype"])
 
 
-class Model(WithSaes, Hooked, Reader):
+class Model(WithSaes, Hooked, Reader, Weights):
     """A transformer: ``heed.load("starter")`` of one stack, ``heed.load("translator")`` of an
     encoder and a decoder.
 
@@ -288,7 +278,7 @@ class Model(WithSaes, Hooked, Reader):
         if not self.is_translator:
             self._refuse_pair(source, target)
             tokens = self._tokens(input, prepend_bos)
-            return OneText(tokens, self._types(token_types, tokens))
+            return OneText(tokens, types_of(token_types, tokens))
         if (input is None) == (source is None):
             raise InvalidArgument(f"give the source of '{self.name}', a translator, once, as source=")
         if prepend_bos is not None or token_types is not None:
@@ -370,7 +360,7 @@ class Model(WithSaes, Hooked, Reader):
         of ``logit_target``; of several texts, each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
         inputs and results of heads can only be read.
         """
-        input, token_types = self._unpadded(input, token_types, attention_mask)
+        input, token_types = unpadded(input, token_types, attention_mask)
         read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,
                                                  start_at_layer, stop_at_layer, return_type)
         whole = stream is None and layers == (0, -1)
@@ -381,29 +371,6 @@ class Model(WithSaes, Hooked, Reader):
                                 layers, stream)
         logits = read.each(self._handle.run(*read.of_pass, options))
         return self._returned(read, logits, return_type, loss_per_token)
-
-    @staticmethod
-    def _unpadded(input, token_types, attention_mask):
-        """Texts of their own lengths, of padded tokens (B, T), or streams (B, T, C)."""
-        if attention_mask is None:
-            return input, token_types
-        mask, padded = np.asarray(attention_mask), np.asarray(input)
-        if mask.ndim != 2 or mask.dtype.kind not in "iub" or padded.shape[:2] != mask.shape:
-            raise InvalidArgument(f"attention_mask has the shape {mask.shape}, expected that of the "
-                                  f"tokens (B, T), here {padded.shape[:2]}, of 0 and 1")
-        rows = []
-        for b, row in enumerate(mask):
-            kept = np.flatnonzero(row)
-            if not np.isin(row, (0, 1)).all() or len(kept) == 0 or kept[-1] - kept[0] + 1 != len(kept):
-                raise InvalidArgument(f"attention_mask of text {b} is not one run of ones, with zeros "
-                                      "before or after it")
-            rows.append(slice(kept[0], kept[-1] + 1))
-        types = None if token_types is None else np.asarray(token_types)
-        if types is not None and types.shape != mask.shape:
-            raise InvalidArgument(f"token_types have the shape {types.shape}, expected that of the "
-                                  f"mask, {mask.shape}")
-        return ([padded[b, row] for b, row in enumerate(rows)],
-                None if types is None else [types[b, row] for b, row in enumerate(rows)])
 
     def _read_layers(self, input, source, target, prepend_bos, token_types, start, stop,
                      return_type):
@@ -416,57 +383,11 @@ class Model(WithSaes, Hooked, Reader):
         else:
             self._refuse_translator("start_at_layer")
             self._refuse_pair(source, target)
-            read, stream = self._stream(input)
+            read, stream = stream_of(input, self.cfg.d_model)
         if return_type in ("loss", "both") and (stream is not None or layers[1] >= 0):
             what = "has read no tokens" if stream is not None else "ends before the logits"
             raise InvalidArgument(f"return_type is {return_type!r}, and the pass {what}")
         return read, stream, layers
-
-    def _stream(self, input):
-        """Texts of unknown tokens, and the stream (B, T, C) that their first layer reads."""
-        rows = input if isinstance(input, (list, tuple)) else [input]
-        arrays = [_inputs.float_array(row, "the stream") for row in rows]
-        if len(arrays) == 1 and arrays[0].ndim == 3:
-            stream = arrays[0]
-            lengths = [stream.shape[1]] * len(stream)
-        else:
-            arrays = [row[0] if row.ndim == 3 and len(row) == 1 else row for row in arrays]
-            for row in arrays:
-                if row.ndim != 2:
-                    raise InvalidArgument(f"the stream has the shape {row.shape}, expected (B, T, "
-                                          f"{self.cfg.d_model}), or (T, {self.cfg.d_model}) each")
-            lengths = [len(row) for row in arrays]
-            stream = np.zeros((len(arrays), max(lengths), arrays[0].shape[1]), np.float32)
-            for b, row in enumerate(arrays):
-                if row.shape[1] != stream.shape[2]:
-                    raise InvalidArgument(f"the streams have {row.shape[1]} and {stream.shape[2]} "
-                                          "channels")
-                stream[b, :len(row)] = row
-        if stream.shape[2] != self.cfg.d_model:
-            raise InvalidArgument(f"the stream has {stream.shape[2]} channels, expected "
-                                  f"{self.cfg.d_model}")
-        tokens = [np.zeros(length, np.int32) for length in lengths]
-        alike = len(set(lengths)) == 1
-        return OneText(np.stack(tokens) if alike else tokens, np.empty(0, np.int32)), stream
-
-    @staticmethod
-    def _types(token_types, tokens) -> np.ndarray:
-        """As heed takes them: in the shape of the tokens, or none."""
-        if token_types is None or (isinstance(token_types, np.ndarray) and token_types.size == 0):
-            return np.empty(0, np.int32)
-        if isinstance(tokens, list):
-            rows = [_inputs.token_array(row).reshape(-1) for row in token_types]
-            lengths, wanted = [len(row) for row in rows], [len(row) for row in tokens]
-            if lengths != wanted:
-                raise InvalidArgument(f"token_types have the lengths {lengths}, expected those of "
-                                      f"the texts, {wanted}")
-            return np.concatenate(rows)
-        types = _inputs.token_array(token_types)
-        types = types[None] if types.ndim == 1 else types
-        if types.shape != tokens.shape:
-            raise InvalidArgument(f"token_types have the shape {types.shape}, expected that of the "
-                                  f"tokens, {tokens.shape}")
-        return types
 
     def _returned(self, read, logits, return_type, loss_per_token=False):
         if return_type is None:
@@ -532,7 +453,7 @@ class Model(WithSaes, Hooked, Reader):
         ``cache.lengths`` (B,) and ``cache.attention_mask`` (B, T) say which positions are a text's.
         """
         wanted_return(return_type)
-        input, token_types = self._unpadded(input, token_types, attention_mask)
+        input, token_types = unpadded(input, token_types, attention_mask)
         read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,
                                                  start_at_layer, stop_at_layer, return_type)
         found = metrics.Target(logit_target, read)
@@ -643,84 +564,6 @@ class Model(WithSaes, Hooked, Reader):
         """(L, H, T, S) of any pair of tokens of a translator."""
         return self._handle.cross_attention(_inputs.token_array(source).reshape(-1),
                                             _inputs.token_array(target).reshape(-1))
-
-    # Weights
-
-    @property
-    def weight_names(self) -> List[str]:
-        self._refuse_translator("names of weights")
-        return self._handle.weight_names()
-
-    def weight(self, name: str) -> np.ndarray:
-        """A view of a weight by TransformerLens's name, such as ``"blocks.3.attn.W_Q"`` (H, C, D).
-
-        Writable where passes read it (f32, not packed): a change then takes effect at once.
-        """
-        self._refuse_translator("views of weights")
-        return self._handle.weight(name)
-
-    _weight = weight
-
-    W_E = _dimension("embed.W_E", "Token embedding (V, C).")
-    W_pos = _dimension("pos_embed.W_pos", "Position embedding (P, C).")
-    W_U = _dimension("unembed.W_U", "Unembedding (C, V); of a tied model W_E transposed, and "
-                     "read-only: change W_E.")
-    b_U = _dimension("unembed.b_U", "Bias of the unembedding (V).")
-    W_Q = _dimension("attn.W_Q", "Queries of all layers (L, H, C, D).")
-    W_K = _dimension("attn.W_K", "Keys of all layers (L, G, C, D).")
-    W_V = _dimension("attn.W_V", "Values of all layers (L, G, C, D).")
-    W_O = _dimension("attn.W_O", "Outputs of the heads of all layers (L, H, D, C).")
-    W_in = _dimension("mlp.W_in", "Inputs of the neurons of all layers (L, C, F).")
-    W_gate = _dimension("mlp.W_gate", "Gates of the neurons of all layers (L, C, F).")
-    W_out = _dimension("mlp.W_out", "Outputs of the neurons of all layers (L, F, C).")
-    b_Q = _dimension("attn.b_Q", "Biases of queries (L, H, D).")
-    b_K = _dimension("attn.b_K", "Biases of keys (L, G, D).")
-    b_V = _dimension("attn.b_V", "Biases of values (L, G, D).")
-    b_O = _dimension("attn.b_O", "Biases of attention's outputs (L, C).")
-    b_in = _dimension("mlp.b_in", "Biases of the neurons (L, F).")
-    b_out = _dimension("mlp.b_out", "Biases of feed-forward outputs (L, C).")
-
-    def _of_each_head(self, weight: np.ndarray) -> np.ndarray:
-        """(L, H, C, D) of the keys or values (L, G, C, D) that heads share."""
-        return np.repeat(weight, self.cfg.n_heads // self.cfg.n_key_value_heads, axis=1)
-
-    @property
-    def QK(self) -> FactoredMatrix:
-        """W_Q·W_Kᵀ of every head, (L, H, C, C): which streams ask for which, before rotation and
-        biases."""
-        return FactoredMatrix(self.W_Q, np.swapaxes(self._of_each_head(self.W_K), -1, -2))
-
-    @property
-    def OV(self) -> FactoredMatrix:
-        """W_V·W_O of every head, (L, H, C, C): what a stream that is attended to writes."""
-        return FactoredMatrix(self._of_each_head(self.W_V), self.W_O)
-
-    def all_composition_scores(self, mode: str) -> np.ndarray:
-        """How much each head (L, H) writes into what each later one (L, H) reads as its queries
-        ("Q"), keys ("K") or values ("V"): ‖OV·W‖ / (‖OV‖·‖W‖), 0 for a head that is not later
-        (Elhage et al. 2021). Weights are not processed: see :func:`heed.explain.save_processed`."""
-        if mode not in ("Q", "K", "V"):
-            raise InvalidArgument(f"mode is {mode!r}, expected 'Q', 'K' or 'V'")
-        scores = composition_scores(self.OV, {"Q": self.QK, "K": self.QK.T, "V": self.OV}[mode])
-        layers = np.arange(self.cfg.n_layers)
-        return np.where((layers[:, None] < layers)[:, None, :, None], scores, 0)
-
-    def tokens_to_residual_directions(self, tokens) -> np.ndarray:
-        """Columns of the unembedding: (C) of one token, a text of one token or an id, (…, C) of
-        ids (…)."""
-        if isinstance(tokens, str):
-            tokens = self.to_single_token(tokens)
-        ids = np.asarray(tokens)
-        if ids.dtype.kind not in "iu" or ids.size == 0 or ids.min() < 0 or ids.max() >= self.cfg.d_vocab:
-            raise InvalidArgument(f"tokens are {tokens!r}, expected ids from 0 to "
-                                  f"{self.cfg.d_vocab - 1}")
-        ids = ids.reshape(()) if ids.size == 1 else ids
-        return np.moveaxis(self.W_U[:, ids], 0, -1)
-
-    @property
-    def all_head_labels(self) -> List[str]:
-        return [f"L{layer}H{head}" for layer in range(self.cfg.n_layers)
-                for head in range(self.cfg.n_heads)]
 
 
 def load(name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",

@@ -102,7 +102,8 @@ def sweep(model, clean, corrupted, grid: str = "resid_pre",
         if len(prompts) > 1:
             if results:
                 raise InvalidArgument("results are of one prompt, expected none of several")
-            answers = [_each(answer, len(prompts), "answer"), _each(wrong, len(prompts), "wrong")]
+            answers = [_inputs.of_each(token, len(prompts), what)
+                       for token, what in ((answer, "answer"), (wrong, "wrong"))]
             return _mean([sweep(model, one, other, grid, right, false, metric, method, layer, head,
                                 progress=progress)
                           for (one, other), right, false in zip(prompts, *answers)])
@@ -120,26 +121,16 @@ def _prompts(model, clean, corrupted):
     return list(zip(*rows))
 
 
-def _each(tokens, count, what):
-    """Of each prompt, where there is one for all."""
-    if tokens is None or isinstance(tokens, (str, int, np.integer)):
-        return [tokens] * count
-    if len(tokens) != count:
-        raise InvalidArgument(f"{what} has {len(tokens)} tokens for {count} prompts, expected one "
-                              "each, or one for all")
-    return [token if isinstance(token, str) else int(token) for token in tokens]
-
-
 def _mean(found: List[Sweep]) -> Sweep:
     """Over prompts, with standard errors."""
     if len({each.values.shape for each in found}) > 1:
         raise InvalidArgument("the prompts have different lengths, and so do the grids: expected "
                               "prompts of one length, or a grid of heads")
-    values = np.stack([each.values for each in found])
-    mean = Sweep(found[0].grid, values.mean(0), float(np.mean([each.clean for each in found])),
+    values, errors = _inputs.mean_and_error([each.values for each in found])
+    mean = Sweep(found[0].grid, values, float(np.mean([each.clean for each in found])),
                  float(np.mean([each.corrupted for each in found])), found[0].row_labels,
                  found[0].column_labels)
-    mean.standard_errors = values.std(0, ddof=1) / np.sqrt(len(found))
+    mean.standard_errors = errors
     return mean
 
 
@@ -162,7 +153,7 @@ def _sweep(model, clean, corrupted, options, progress, target, site) -> Sweep:
 
 
 # Bytes of logits that a sweep keeps for a metric of all prompts.
-_MOST_LOGITS = 1 << 30
+_MAX_LOGITS = 1 << 30
 
 
 def _own_sweep(model, clean, corrupted, grid, metric, method, options) -> Sweep:
@@ -181,9 +172,9 @@ def _own_sweep(model, clean, corrupted, grid, metric, method, options) -> Sweep:
         def keep(row, logits=logits):
             """A cell's value is the number of its logits."""
             logits.append(row.copy())
-            if sum(map(len, kept)) + len(logits) > _MOST_LOGITS // (4 * len(row)):
+            if sum(map(len, kept)) + len(logits) > _MAX_LOGITS // (4 * len(row)):
                 raise InvalidArgument(f"the cells' logits of {len(prompts)} prompts take more than "
-                                      f"{_MOST_LOGITS >> 20} MiB: sweep a part of the prompts, or "
+                                      f"{_MAX_LOGITS >> 20} MiB: sweep a part of the prompts, or "
                                       "a grid of fewer cells")
             return len(logits) - 1
 

@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 
-from . import metrics
 from ._inputs import float_array
 from .errors import InvalidArgument
 
@@ -81,7 +80,7 @@ def logits(model, input, replace=None, add=None, fwd_hooks=(), freeze=()):
         if d_logits is None:
             return model.run_with_hooks(tokens, hooks)
         model.run_with_hooks(tokens, hooks, [(name, backward) for name in names],
-                             logit_target=d_logits, freeze=metrics.frozen(freeze))
+                             logit_target=d_logits, freeze=freeze)
         return found
 
     return _Pass.apply(run, names, *given.values())

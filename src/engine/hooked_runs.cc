@@ -91,6 +91,11 @@ struct RunInput {
   }
 };
 
+// Whether a pass begins with a stream, or leaves out layers.
+bool is_partial(const RunOptions& options) {
+  return options.layer_begin != 0 || options.layer_end >= 0 || !options.stream.empty();
+}
+
 // Tokens (B, T) of rows.
 std::vector<std::int32_t> padded_tokens(const Sequences& sequences,
                                         std::span<const std::int32_t> rows) {
@@ -155,7 +160,7 @@ class HookedRun {
   }
   // Of a part of the layers, which has to have some of what is asked for.
   void leave_out_others(RequestedPoints& requested) const {
-    if (layers_.is_whole() && options_.stream.empty()) return;
+    if (!is_partial(options_)) return;
     const auto is_left_out = [&](const Point& point) { return !computes(point); };
     std::erase_if(requested.points, is_left_out);
     std::erase_if(requested.gradients, is_left_out);
@@ -203,13 +208,16 @@ class HookedRun {
   void read_layers() {
     const Architecture& architecture = model_.architecture();
     layers_ = {.begin = options_.layer_begin, .end = options_.layer_end};
-    if (layers_.is_whole() && options_.stream.empty()) return;
+    if (!is_partial(options_)) return;
     require(!architecture.is_encoder_decoder(), ErrorCode::unsupported,
             "a pass over a part of the layers is of a model of one stack");
     const std::int64_t layers = architecture.decoder().layers, end = layers_.end_of(layers);
     require(layers_.begin >= 0 && layers_.begin <= end && end <= layers,
             ErrorCode::invalid_argument, "layers [{}, {}) are not among the {} of the model",
             layers_.begin, end, layers);
+    require(layers_.begin < layers, ErrorCode::invalid_argument,
+            "a pass cannot begin at layer {}: the model has layers 0 to {}", layers_.begin,
+            layers - 1);
     require(layers_.begin == 0 || !options_.stream.empty(), ErrorCode::invalid_argument,
             "a pass that begins at layer {} needs the stream that the layer reads", layers_.begin);
     for (const GradientTarget::PointWeights& weights : options_.target.points) {
@@ -255,6 +263,10 @@ class HookedRun {
 
   // What backward starts from.
   GradientTarget target() const {
+    require(options_.stream.empty() || options_.metric || !options_.target.is_loss(),
+            ErrorCode::invalid_argument,
+            "a pass that begins with a stream has read no tokens, whose loss could be "
+            "differentiated: expected weights, or a metric of the logits");
     if (!options_.metric) return options_.target;
     require(has_logits(), ErrorCode::invalid_argument,
             "a pass that ends before layer {} has no logits for a metric", layers_.end);
@@ -306,8 +318,7 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
   RequestedPoints requested(request, parts->architecture);
   const bool plain =
       options.hooks.empty() && options.gradient_hooks.empty() && model.editor() == nullptr;
-  const bool is_whole = options.layer_begin == 0 && options.layer_end < 0 && options.stream.empty();
-  if (request.points.empty() && plain && is_whole) {
+  if (request.points.empty() && plain && !is_partial(options)) {
     parts->names = std::move(requested.names);
     HookProbe probe(nullptr, options.poll);
     parts->pass.emplace(model, input.texts, nullptr,
@@ -367,6 +378,9 @@ Array run(const Model& translator, std::span<const SourceAndTarget> pairs,
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
   const Transformer& transformer = of_one_text(model);
   require_predicts_next(transformer.specification(), "the loss of a text");
+  require(!is_partial(options), ErrorCode::unsupported,
+          "the loss of a text needs its tokens and all layers: expected neither a stream nor a "
+          "part of the layers");
   RunInput input(batch);
   for (const Texts& texts : input.texts) {
     require(texts.target.size() >= 2, ErrorCode::invalid_argument,

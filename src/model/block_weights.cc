@@ -71,20 +71,17 @@ void BlockTable::restore(View<float> all) const {
   });
 }
 
-void TokenRowsRead::read(const BlockTable& table, kernels::EmbeddingInput<float>& input) {
-  const std::int64_t vocabulary = input.token_table.extent(0);
-  const std::span<const std::int32_t> tokens = input.tokens.span();
+void TokenRowsRead::require_tokens(std::span<const std::int32_t> tokens, std::int64_t vocabulary) {
   for (const std::int32_t token : tokens) {
     require(token >= 0 && token < vocabulary, ErrorCode::invalid_argument,
             "token {} is outside the vocabulary of {}", token, vocabulary);
   }
-  rows_ = Tensor<float>(Shape{std::ssize(tokens), input.token_table.extent(1)});
-  numbers_ = Tensor<std::int32_t>(input.tokens.shape());
-  table.read_rows(tokens, rows_);
+}
+
+void TokenRowsRead::number_rows(const Shape& shape) {
+  numbers_ = Tensor<std::int32_t>(shape);
   std::int32_t next = 0;
   for (std::int32_t& number : numbers_.span()) number = next++;
-  input.tokens = numbers_;
-  input.token_table = rows_;
 }
 
 void BlockWeights::add(const ParameterId& id, kernels::PreparedWeight multiplied) {

@@ -46,14 +46,33 @@ class BlockTable {
   const kernels::PreparedWeight* weight_ = nullptr;  // or this
 };
 
-// Rows of a table that a pass reads: (N, C), numbered in the order of its tokens.
+// Rows of a table that a pass reads, where the table is not in memory as a whole: (N, C), numbered
+// in the order of its tokens.
 class TokenRowsRead {
  public:
-  // Makes `input` read its tokens' rows of the table, which must outlive it. Throws
-  // Error{invalid_argument} for a token outside the table.
-  void read(const BlockTable& table, kernels::EmbeddingInput<float>& input);
+  // Makes `input` read rows that fill(tokens (N), rows (N, C)) fills, and that must outlive it.
+  // Throws Error{invalid_argument} for a token outside the table.
+  template <class Fill>
+  void read(kernels::EmbeddingInput<float>& input, const Fill& fill) {
+    const std::span<const std::int32_t> tokens = input.tokens.span();
+    require_tokens(tokens, input.token_table.extent(0));
+    rows_ = Tensor<float>(Shape{std::ssize(tokens), input.token_table.extent(1)});
+    fill(tokens, rows_.view());
+    number_rows(input.tokens.shape());
+    input.tokens = numbers_;
+    input.token_table = rows_;
+  }
+  // The rows of a table in blocks.
+  void read(const BlockTable& table, kernels::EmbeddingInput<float>& input) {
+    read(input, [&](std::span<const std::int32_t> tokens, View<float> rows) {
+      table.read_rows(tokens, rows);
+    });
+  }
 
  private:
+  static void require_tokens(std::span<const std::int32_t> tokens, std::int64_t vocabulary);
+  void number_rows(const Shape& shape);
+
   Tensor<float> rows_;
   Tensor<std::int32_t> numbers_;
 };

@@ -31,19 +31,6 @@ void require_editable(const StackSpecification& stack, const Pass& pass) {
   }
 }
 
-// Of a stream that the caller gives, tokens are not read.
-void require_layers(const StackSpecification& stack, const Pass& pass) {
-  const std::int64_t begin = pass.layers.begin, end = pass.layers.end_of(stack.layers);
-  require(begin >= 0 && begin <= end && end <= stack.layers, ErrorCode::invalid_argument,
-          "layers [{}, {}) are not among the {} of the model", begin, end, stack.layers);
-  require(begin == 0 || pass.stream.present(), ErrorCode::invalid_argument,
-          "a pass that begins at layer {} needs the stream that it reads", begin);
-  require(begin < stack.layers, ErrorCode::invalid_argument,
-          "a pass cannot begin at layer {}: the model has layers 0 to {}", begin, stack.layers - 1);
-  if (!pass.stream.present()) return;
-  require_shape(pass.stream, {pass.rows(), stack.channels}, "the stream");
-}
-
 Shape shape_of_tokens(const Pass& pass) {
   if (pass.sequences.is_ragged()) return {pass.rows()};
   return {pass.sequences.count(), pass.sequences.length()};
@@ -62,20 +49,10 @@ std::vector<std::int64_t> row_text_lengths(const Pass& pass) {
   return lengths;
 }
 
-void require_tokens(View<const std::int32_t> tokens, std::int64_t vocabulary) {
-  for (const std::int32_t token : tokens.span()) {
-    require(token >= 0 && token < vocabulary, ErrorCode::invalid_argument,
-            "token {} is outside the vocabulary of {}", token, vocabulary);
-  }
-}
-
 // What the embedding reads: (B, T), or rows as sequences of one token where lengths differ.
 struct EmbeddingRows {
   std::vector<std::int64_t> positions;  // of the first token of each
-  // Of a table that comes in pieces: its rows of the pass (N, C), and their numbers.
-  Tensor<float> gathered;
-  Tensor<std::int32_t> numbers;
-  TokenRowsRead unpacked;  // of a table in blocks
+  TokenRowsRead read_rows;              // of a table that comes in pieces, or is in blocks
   kernels::EmbeddingInput<float> input;
 
   EmbeddingRows(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass) {
@@ -93,7 +70,7 @@ struct EmbeddingRows {
       for (const Sequence sequence : sequences) positions.push_back(sequence.first_position);
     }
     input.first_positions = positions;
-    if (stack.parameters.schedule.is_divided()) gather(stack, tokens);
+    if (stack.parameters.schedule.is_divided()) gather(stack);
   }
   EmbeddingRows(const EmbeddingRows&) = delete;
   EmbeddingRows& operator=(const EmbeddingRows&) = delete;
@@ -101,7 +78,7 @@ struct EmbeddingRows {
   // Before a forward pass. Backward, which adds to the table by the tokens, does not read it.
   void read(const Stack& stack) {
     if (stack.parameters.token_blocks != nullptr) {
-      unpacked.read(*stack.parameters.token_blocks, input);
+      read_rows.read(*stack.parameters.token_blocks, input);
     }
   }
 
@@ -110,26 +87,20 @@ struct EmbeddingRows {
   }
 
  private:
-  void gather(const Stack& stack, View<const std::int32_t> tokens) {
+  void gather(const Stack& stack) {
     const StackSchedule& schedule = stack.parameters.schedule;
     const View<const float> table = stack.parameters.token_embedding;
-    require_tokens(tokens, schedule.vocabulary);
-    const std::span<const std::int32_t> words = tokens.span();
-    gathered = Tensor<float>(Shape{tokens.size(), table.extent(1)});
-    numbers = Tensor<std::int32_t>(input.tokens.shape());
-    std::int32_t next = 0;
-    for (std::int32_t& number : numbers.span()) number = next++;
-    for (std::int64_t piece = 0; piece < schedule.pieces(); ++piece) {
-      const Reading reading(schedule, schedule.token_embedding(piece));
-      const auto [begin, end] = schedule.rows(piece);
-      for (std::int64_t row = 0; row < tokens.size(); ++row) {
-        const std::int32_t token = words[static_cast<std::size_t>(row)];
-        if (token < begin || token >= end) continue;
-        kernels::copy(table[token], gathered.view()[row]);
+    read_rows.read(input, [&](std::span<const std::int32_t> tokens, View<float> rows) {
+      for (std::int64_t piece = 0; piece < schedule.pieces(); ++piece) {
+        const Reading reading(schedule, schedule.token_embedding(piece));
+        const RowRange range = schedule.rows(piece);
+        for (std::int64_t row = 0; row < rows.extent(0); ++row) {
+          const std::int32_t token = tokens[static_cast<std::size_t>(row)];
+          if (token < range.begin || token >= range.end) continue;
+          kernels::copy(table[token], rows[row]);
+        }
       }
-    }
-    input.tokens = numbers;
-    input.token_table = gathered;
+    });
   }
 };
 
@@ -365,10 +336,14 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   if (pass.editor != nullptr) require_editable(specification, pass);
   require_token_types(specification, pass);
 
-  require_layers(specification, pass);
+  const std::int64_t end = pass.layers.end_of(specification.layers);
+  check(0 <= pass.layers.begin && pass.layers.begin <= end && end <= specification.layers &&
+            pass.layers.begin < specification.layers,
+        "a pass is of layers that there are");
+  check(pass.layers.begin == 0 || pass.stream.present(), "a later layer reads a given stream");
 
   // 1. token + position embedding: (B, T) -> (N, C)
-  if (pass.stream.present()) {
+  if (pass.stream.present()) {  // and tokens are not read
     kernels::copy(pass.stream, activations.block(pass.layers.begin).residual_pre);
   } else {
     embed(stack, tokens, pass, activations);
@@ -377,7 +352,6 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   // 2. the blocks
   const RotaryRows rotary = rotary_rows(specification, pass);
   const DistanceBias bias(stack, pass.sequences.positions_end());
-  const std::int64_t end = pass.layers.end_of(specification.layers);
   for (std::int64_t layer = pass.layers.begin; layer < end; ++layer) {
     const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
     block_forward(stack.layer_pass(layer, pass, rotary, bias.view()), activations.block(layer));

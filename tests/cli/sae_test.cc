@@ -74,6 +74,10 @@ TEST_F(Sae, RefusesWhatCannotBe) {
   expect_refused(
       "sae train --point hook_residue --data " + path("stories.txt") + " -o " + path("b"),
       "hook_residue");
+  expect_refused(train("a") + " --head 0", "head 0 at blocks.2.hook_resid_pre does not exist");
+  expect_refused("sae train --point blocks.0.attn.hook_z --head 99 --data " + path("stories.txt") +
+                     " -o " + path("b"),
+                 "head 99 at blocks.0.attn.hook_z does not exist: there are 6 heads");
   expect_refused(train("c") + " --architecture gated", "topk, standard or jumprelu");
   expect_refused("sae features " + path("none") + " --data " + path("stories.txt"),
                  "does not exist");

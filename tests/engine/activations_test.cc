@@ -264,5 +264,69 @@ TEST(Activations, OfTextsOfDifferentLengths) {
   refused({.tokens = both, .sequences = 2, .lengths = none}, "sequences of the lengths 0, ");
 }
 
+// The gradients of a point, of a target.
+std::vector<float> gradient_at(const std::string& point, const RunOptions& options,
+                               const TokenBatch& batch) {
+  const std::string name = point + "_grad";
+  const Activations found =
+      record(starter_model(), batch, {.points = {name}, .logits = false}, options);
+  return elements(found.at(name));
+}
+
+TEST(Metrics, WeightsOfLogitsAndOfPointsAreDifferentiated) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Array logits = run(starter_model(), {tokens});
+  const std::int64_t last = logits.shape()[1] - 1, vocabulary = logits.shape()[2];
+  const std::string point = "blocks.0.hook_resid_pre";
+  const std::vector<float> wanted = gradient_at(
+      point, {.target = {.logits = {{.position = -1, .token = 7, .weight = 2}}}}, {tokens});
+  Array weights(logits.shape(), std::vector<float>(logits.size()));
+  weights[static_cast<std::size_t>(last * vocabulary + 7)] = 2;
+  const auto expect_wanted = [&](const RunOptions& options) {
+    const std::vector<float> found = gradient_at(point, options, {tokens});
+    ASSERT_EQ(found.size(), wanted.size());
+    float largest = 0;
+    for (const float value : wanted) largest = std::max(largest, std::abs(value));
+    ASSERT_GT(largest, 0);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(found[i], wanted[i], 1e-5F * largest);  // sums in another order
+    }
+  };
+  expect_wanted({.target = {.logit_weights = weights}});
+  expect_wanted({.metric = [&](const Array& own) {
+    EXPECT_EQ(own, logits);
+    return weights;
+  }});
+  // What a stream is weighted by is its gradient, where nothing follows.
+  const Activations found = record(starter_model(), {tokens}, {.points = {"resid_post2"}});
+  const Array ones(found.shape("blocks.2.hook_resid_post"),
+                   std::vector<float>(elements(found.at("blocks.2.hook_resid_post")).size(), 1));
+  EXPECT_EQ(gradient_at("blocks.2.hook_resid_post",
+                        {.target = {.points = {{"resid_post2", ones}}}, .layer_end = 3}, {tokens}),
+            ones.vector());
+}
+
+TEST(Metrics, APartOfTheLayersIsComputed) {
+  const std::vector<std::int32_t> tokens = some_tokens();
+  const Activations whole = record(starter_model(), {tokens});
+  const Array stream = run(starter_model(), {tokens}, {.layer_end = 2});
+  EXPECT_EQ(stream.vector(), elements(whole.at("blocks.2.hook_resid_pre")));
+  const RunOptions from{.layer_begin = 2, .stream = stream};
+  EXPECT_EQ(run(starter_model(), {tokens}, from), whole.logits());
+  const auto refused = [](ErrorCode code, const char* part, const auto& call) {
+    testing::expect_error(code, call, part);
+  };
+  refused(ErrorCode::unsupported, "needs its tokens and all layers",
+          [&] { next_token_losses(starter_model(), {tokens}, from); });
+  refused(ErrorCode::unsupported, "needs its tokens and all layers",
+          [&] { next_token_losses(starter_model(), {tokens}, {.layer_end = 2}); });
+  refused(ErrorCode::invalid_argument, "has read no tokens",
+          [&] { gradient_at("blocks.3.hook_resid_pre", from, {tokens}); });
+  refused(ErrorCode::invalid_argument, "needs the stream",
+          [&] { run(starter_model(), {tokens}, {.layer_begin = 2}); });
+  refused(ErrorCode::invalid_argument, "layers [0, 9)",
+          [&] { run(starter_model(), {tokens}, {.layer_end = 9}); });
+}
+
 }  // namespace
 }  // namespace heed

@@ -77,7 +77,8 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from family_module import ACTIVATIONS, Decoder, Memory, Points
+from family_module import Decoder
+from family_parts import ACTIVATIONS, Memory, Points
 from make_gpt_golden import adamw, loss_of
 
 FOLDER = pathlib.Path(__file__).parent / "families"

@@ -55,7 +55,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from family_module import Points
+from family_parts import Points
 from pair_module import Model, relative_buckets, sinusoids
 
 FOLDER = pathlib.Path(__file__).parent / "pairs"

@@ -26,7 +26,7 @@ import numpy
 import torch
 
 import safetensors_by_hand
-from family_module import Memory, rotary_frequencies
+from family_parts import Memory, rotary_frequencies
 from make_family_goldens import randomized, single
 
 FOLDER = pathlib.Path(__file__).parent / "rotary"

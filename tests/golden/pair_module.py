@@ -16,7 +16,7 @@ import math
 import torch
 from torch import nn
 
-from family_module import ACTIVATIONS, Points
+from family_parts import ACTIVATIONS, Points
 
 ACTIVATIONS = {**ACTIVATIONS, "relu": torch.relu, "swish": ACTIVATIONS["silu"]}
 

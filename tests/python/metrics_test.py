@@ -216,7 +216,8 @@ class Metrics(TestCase):
         """A metric of one's own through PyTorch's whole model, all of it or with patterns and scales
         detached: gradients of the stream and of z in every layer, to 1e-5 of the largest."""
         import torch
-        from family_module import Decoder, Points
+        from family_module import Decoder
+        from family_parts import Points
 
         class Frozen(Points):
             def __init__(self, names):
@@ -324,7 +325,10 @@ class Metrics(TestCase):
                                                    logit_target=weights, stop_at_layer=2),
                  "does not compute"),
                 (lambda: self.model.run_with_cache(self.tokens, "z1", incl_bwd=True,
-                                                   stop_at_layer=2), "no logits")):
+                                                   stop_at_layer=2), "no logits"),
+                (lambda: self.model.run_with_cache(stream, "z3", incl_bwd=True, start_at_layer=2),
+                 "has read no tokens"),
+                (lambda: self.model(stream, start_at_layer=6), "cannot begin at layer 6")):
             with self.subTest(message), self.assertRaisesRegex(heed.errors.InvalidArgument, message):
                 call()
 

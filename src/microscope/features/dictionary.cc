@@ -295,14 +295,18 @@ void Dictionary::decode(const FeatureRows& acts, View<const float> x, View<float
   finish(out, x, undoes ? read(x).scales : InputScales{}, point);
 }
 
-std::int64_t point_width(const Point& point, const Architecture& architecture) {
+std::int64_t point_width(const Point& point, std::int64_t head, const Architecture& architecture) {
   require_point(architecture, point);
   const PointShape shape = point_shape(architecture.of(point.site), point.kind);
   require(!shape.is_plane, unsupported,
           "a dictionary reads rows of numbers, which {} does not have: expected a point such as "
           "blocks.0.hook_resid_pre, hook_mlp_out, attn.hook_z or mlp.hook_post",
           point_name(point));
-  return shape.has_heads ? shape.heads * shape.width : shape.width;
+  if (head < 0) return shape.has_heads ? shape.heads * shape.width : shape.width;
+  require(shape.has_heads && head < shape.heads, invalid_argument,
+          "head {} at {} does not exist: there are {} heads", head, point_name(point),
+          shape.has_heads ? shape.heads : 0);
+  return shape.width;
 }
 
 void require_fits(const Dictionary& dictionary, const Architecture& architecture) {
@@ -313,15 +317,7 @@ void require_fits(const Dictionary& dictionary, const Architecture& architecture
     require(points.size() == 1, invalid_argument,
             "the dictionary's point '{}' is {} points of this model, expected one", name,
             points.size());
-    std::int64_t found = point_width(points.front(), architecture);
-    if (head >= 0) {
-      const PointShape shape =
-          point_shape(architecture.of(points.front().site), points.front().kind);
-      require(shape.has_heads && head < shape.heads, invalid_argument,
-              "head {} at {} does not exist: there are {} heads", head, name,
-              shape.has_heads ? shape.heads : 0);
-      found = shape.width;
-    }
+    const std::int64_t found = point_width(points.front(), head, architecture);
     require(found == width, invalid_argument,
             "the dictionary has {} {}, but {} of this model is {} wide: it was trained on another "
             "model{}",

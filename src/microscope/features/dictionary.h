@@ -155,8 +155,9 @@ class Dictionary {
 // Throws Error{invalid_argument} unless the model's points have the dictionary's widths, with both.
 void require_fits(const Dictionary& dictionary, const Architecture& architecture);
 
-// The elements of a row at a point, all heads side by side: C, H · D, F, …. Throws
-// Error{unsupported} for points that are no rows of numbers, such as patterns.
-std::int64_t point_width(const Point& point, const Architecture& architecture);
+// The elements of a row at a point, of one head, or of all side by side (−1): D, H · D, C, F, ….
+// Throws Error{unsupported} for points that are no rows of numbers, such as patterns, and
+// Error{invalid_argument} for a head that there is not.
+std::int64_t point_width(const Point& point, std::int64_t head, const Architecture& architecture);
 
 }  // namespace heed

@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "checkpoint/numpy_file.h"
 #include "formats/config_file.h"
-#include "microscope/features/row_sums.h"
+#include "kernels/kernels.h"
 #include "microscope/features/saelens_config.h"
 
 namespace heed {
@@ -19,7 +19,7 @@ namespace {
 
 using enum ErrorCode;
 
-constexpr std::size_t largest_config = 1 << 20;
+constexpr std::size_t max_config = 1 << 20;
 
 // The tensors of a file, by name.
 class TensorsByName {
@@ -102,7 +102,8 @@ void fold_decoder_norms(const DictionarySpecification& own, DictionaryWeights& w
                         const std::string& source) {
   for (std::int64_t f = 0; f < own.features; ++f) {
     float* const row = weights.decoder.data() + f * own.outputs;
-    const float norm = std::sqrt(dot_row(row, row, own.outputs));
+    const auto norm = static_cast<float>(
+        std::sqrt(kernels::squared_norm({row, static_cast<std::size_t>(own.outputs)})));
     require(norm > 0, corrupt_data,
             "{}: row {} of W_dec is zero, and rescale_acts_by_decoder_norm divides by its norm",
             source, f);
@@ -271,7 +272,7 @@ TracerHooks tracer_hooks(const std::filesystem::path& directory, const Dictionar
   TracerHooks hooks;
   const std::filesystem::path config = directory / "config.yaml";
   if (std::filesystem::exists(config)) {
-    const std::string text = read_text_file(config, largest_config);
+    const std::string text = read_text_file(config, max_config);
     const std::string input = yaml_field(text, "feature_input_hook");
     const std::string output = yaml_field(text, "feature_output_hook");
     if (!input.empty()) hooks.input = input;
@@ -397,7 +398,7 @@ std::vector<Dictionary> load_dictionaries(const std::filesystem::path& path,
   const std::filesystem::path directory = is_directory ? path : path.parent_path();
   const std::filesystem::path config = directory / saelens_config_name;
   if (std::filesystem::exists(config)) {
-    const std::string text = read_text_file(config, largest_config);
+    const std::string text = read_text_file(config, max_config);
     const std::filesystem::path weights = directory / saelens_weights_name;
     require(std::filesystem::exists(weights), not_found, "'{}' has {} but no {}",
             directory.string(), saelens_config_name, saelens_weights_name);

@@ -150,12 +150,8 @@ DictionarySpecification specification_of(const Transformer& model, const Diction
   require(std::ranges::find(order, points.input) <= std::ranges::find(order, points.output),
           invalid_argument, "'{}' comes before '{}' in a pass, and cannot be made of it",
           own.output_points.front(), own.input_point);
-  const auto width = [&](const Point& point) {
-    const std::int64_t whole = point_width(point, architecture);
-    return run.head < 0 ? whole : architecture.of(point.site).head_size();
-  };
-  own.inputs = width(points.input);
-  own.outputs = width(points.output);
+  own.inputs = point_width(points.input, run.head, architecture);
+  own.outputs = point_width(points.output, run.head, architecture);
   return own;
 }
 

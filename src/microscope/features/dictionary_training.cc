@@ -11,7 +11,6 @@
 #include "kernels/kernels.h"
 #include "kernels/sparse_rows.h"
 #include "microscope/features/row_selection.h"
-#include "microscope/features/row_sums.h"
 #include "microscope/features/sparse_loss.h"
 
 namespace heed {
@@ -36,10 +35,15 @@ std::vector<double> column_means(View<const float> x) {
   return means;
 }
 
-void normalise_row(float* row, std::int64_t count) {
-  const float norm = std::sqrt(dot_row(row, row, count));
+// Row f of a matrix that is `width` wide.
+std::span<float> row_of(Tensor<float>& matrix, std::int64_t f, std::int64_t width) {
+  return {matrix.data() + f * width, static_cast<std::size_t>(width)};
+}
+
+void normalise_row(std::span<float> row) {
+  const double norm = std::sqrt(kernels::squared_norm(row));
   if (norm == 0) return;
-  for (std::int64_t c = 0; c < count; ++c) row[c] /= norm;
+  for (float& value : row) value = static_cast<float>(value / norm);
 }
 
 }  // namespace
@@ -292,28 +296,29 @@ void DictionaryTrainer::Parts::update() {
         kernels::add_sparse_rows({loss->d_recons, rows, values}, d_decoder);
         kernels::add_sparse_rows({x, rows, d_pre}, d_encoder);
       }
-      float* const encoder = own.encoder.data() + f * inputs;
-      float* const decoder = own.decoder.data() + f * outputs;
+      const auto feature = static_cast<std::int32_t>(f);
+      const kernels::SparseRows encoder{own.encoder, {&feature, 1}, {&d_b, 1}};
       if (subtracts && d_b != 0) {
-        add_row(subtracted[static_cast<std::size_t>(part)].data(), encoder, d_b, inputs);
+        kernels::add_sparse_rows(encoder, subtracted[static_cast<std::size_t>(part)]);
       }
       d_bias[f] = d_b;
       // Rows of the decoder keep length 1: what would change it is taken off the gradient.
-      add_row(d_decoder.data(), decoder, -dot_row(d_decoder.data(), decoder, outputs), outputs);
-      const auto row_of = [&](Tensor<float>& values, std::int64_t width) {
-        return std::span<float>(values.data() + f * width, static_cast<std::size_t>(width));
-      };
-      kernels::adamw_step({.parameters = row_of(own.encoder, inputs),
+      const View<const float> rows = own.decoder.view().reshape({features, outputs});
+      float along = 0;
+      kernels::multiply_sparse_rows({rows, {&feature, 1}}, d_decoder, {&along, 1});
+      along = -along;
+      kernels::add_sparse_rows({rows, {&feature, 1}, {&along, 1}}, d_decoder);
+      kernels::adamw_step({.parameters = row_of(own.encoder, f, inputs),
                            .gradients = d_encoder,
-                           .first_moment = row_of(encoder_first, inputs),
-                           .second_moment = row_of(encoder_second, inputs)},
+                           .first_moment = row_of(encoder_first, f, inputs),
+                           .second_moment = row_of(encoder_second, f, inputs)},
                           adam);
-      kernels::adamw_step({.parameters = row_of(own.decoder, outputs),
+      kernels::adamw_step({.parameters = row_of(own.decoder, f, outputs),
                            .gradients = d_decoder,
-                           .first_moment = row_of(decoder_first, outputs),
-                           .second_moment = row_of(decoder_second, outputs)},
+                           .first_moment = row_of(decoder_first, f, outputs),
+                           .second_moment = row_of(decoder_second, f, outputs)},
                           adam);
-      normalise_row(decoder, outputs);
+      normalise_row(row_of(own.decoder, f, outputs));
     }
   });
   for (const std::vector<float>& each : subtracted) {
@@ -412,7 +417,7 @@ DictionaryTrainer::DictionaryTrainer(DictionarySpecification specification,
       .seed = settings.seed, .first_stream = 1, .begin = 0, .end = features * outputs};
   kernels::fill_normal({weights.decoder.data(), {features, outputs}}, deviates);
   for (std::int64_t f = 0; f < features; ++f) {
-    normalise_row(weights.decoder.data() + f * outputs, outputs);
+    normalise_row(row_of(weights.decoder, f, outputs));
   }
   if (inputs == outputs) {  // the encoder begins as the decoder's transpose
     std::ranges::copy(weights.decoder.span(), weights.encoder.data());
@@ -422,7 +427,7 @@ DictionaryTrainer::DictionaryTrainer(DictionarySpecification specification,
                                            .begin = 0,
                                            .end = features * inputs});
     for (std::int64_t f = 0; f < features; ++f) {
-      normalise_row(weights.encoder.data() + f * inputs, inputs);
+      normalise_row(row_of(weights.encoder, f, inputs));
     }
   }
   const std::vector<double> means = column_means(first_targets);
