@@ -29,7 +29,7 @@ build:
 
 test: python_flags = -DHEED_PYTHON=ON
 test: install-test-deps build
-	ctest --test-dir build/release --output-on-failure -j2
+	ctest --test-dir build/release --output-on-failure -j2 --timeout 1200 --repeat after-timeout:2
 
 # The Python module alone; `make test` runs these tests too.
 python-test: install-test-deps

@@ -12,6 +12,7 @@
 
 #include "cli/run_heed.h"
 #include "support/chat_model.h"
+#include "support/child.h"
 
 namespace heed::testing {
 namespace {
@@ -74,8 +75,7 @@ class InTerminal {
   int exit_status() {
     while (read_some()) {
     }
-    int status = 0;
-    ::waitpid(child_, &status, 0);
+    const int status = status_of(child_);
     child_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }

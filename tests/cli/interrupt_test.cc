@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "cli/run_heed.h"
+#include "support/child.h"
 #include "support/process.h"
 #include "support/small_model.h"
 
@@ -71,8 +72,7 @@ class Running {
 
   // The status as waitpid() gives it.
   int wait() {
-    int status = 0;
-    ::wait4(child_, &status, 0, &usage_);
+    const int status = testing::status_of(child_, &usage_);
     child_ = 0;
     return status;
   }
@@ -120,10 +120,11 @@ TEST(Interrupts, EndLongWorkSoon) {
       SCOPED_TRACE(call.front() + (signal == SIGINT ? " SIGINT" : " SIGTERM"));
       Running program(call);
       double worked = 0;
-      while (worked >= 0 && worked < left_alone) {
-        ::usleep(2000);
+      const bool has_worked = testing::becomes_true([&] {
         worked = program.processor_seconds();
-      }
+        return worked < 0 || worked >= left_alone;
+      });
+      ASSERT_TRUE(has_worked) << "it waits";
       ASSERT_GT(worked, 0) << "it ended by itself";
       program.send(signal);
       const int status = program.wait();
@@ -149,7 +150,9 @@ bool has_partial_files(const fs::path& directory) {
 void interrupt_a_conversion(const fs::path& out, int signal) {
   for (int attempt = 0; attempt < 200; ++attempt) {
     Running program({"convert", "starter", "--dtype", "f32", "--force", "--out", out.string()});
-    while (program.processor_seconds() >= 0 && !has_partial_files(out)) ::usleep(50);
+    ASSERT_TRUE(testing::becomes_true(
+        [&] { return program.processor_seconds() < 0 || has_partial_files(out); },
+        std::chrono::microseconds(50)));
     program.send(SIGSTOP);
     ::usleep(1000);
     const bool is_met = program.processor_seconds() >= 0 && has_partial_files(out);

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
+#include "support/child.h"
 #include "support/process.h"
 
 namespace heed {
@@ -221,11 +222,12 @@ TEST_F(Processes, AreResumedByAnotherNumber) {
     const auto file = directory_ / "parts" / "metrics.jsonl";
     return std::filesystem::exists(file) ? metrics("parts", "loss").size() : 0;
   };
-  while (steps_done() < 5) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const bool has_begun = testing::becomes_true([&] { return steps_done() >= 5; });
   const pid_t process = process_with((directory_ / "parts").string());
-  ASSERT_GT(process, 0);
-  kill(process, SIGTERM);
+  if (process > 0) kill(process, SIGTERM);
   running.join();
+  ASSERT_TRUE(has_begun) << outcome.err;
+  ASSERT_GT(process, 0);
   EXPECT_EQ(outcome.status, 130) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("everything is saved"));
   const std::size_t stopped_at = steps_done();

@@ -2,14 +2,30 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/files.h"
+#include "support/child.h"
 #include "support/small_model.h"
 
 namespace heed::testing {
+namespace {
+
+// Of a command in a process group of its own, so that all of it is killed if it does not end.
+int status_of_shell(const std::string& command) {
+  const pid_t shell = ::fork();
+  if (shell == 0) {
+    ::setpgid(0, 0);
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::setpgid(shell, shell);
+  return status_of(shell, nullptr, -shell);
+}
+
+}  // namespace
 
 Outcome run_heed(const std::string& arguments, const std::string& before) {
   const ScratchDirectory directory;
@@ -19,7 +35,7 @@ Outcome run_heed(const std::string& arguments, const std::string& before) {
   const std::string command = "( " + before + " \"" HEED_BINARY "\" " + arguments + " ) >" + out +
                               " 2>" + err +
                               (before.find('|') == std::string::npos ? " </dev/null" : "");
-  const int status = std::system(command.c_str());
+  const int status = status_of_shell(command);
   Outcome outcome{.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128,
                   .out = read_text_file(out),
                   .err = read_text_file(err)};

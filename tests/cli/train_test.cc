@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "base/temporary_directory.h"
 #include "cli/run_heed.h"
+#include "support/child.h"
 
 namespace heed::testing {
 namespace {
@@ -75,26 +76,15 @@ class TrainCommand : public ::testing::Test {
     return child;
   }
 
-  int wait_for(pid_t child) const {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return status;
+  // Until the file is there, which the child writes.
+  void wait_for_file(const std::string& name) const {
+    EXPECT_TRUE(becomes_true([&] { return std::filesystem::exists(directory_ / name); })) << name;
   }
 
   // Sends SIGTERM once and expects the end, by the signal where it was not caught yet.
   void expect_one_signal_ends(pid_t child) const {
     ::kill(child, SIGTERM);
-    int status = 0;
-    pid_t ended = 0;
-    for (int i = 0; i < 6000 && ended == 0; ++i) {
-      ended = ::waitpid(child, &status, WNOHANG);
-      if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    if (ended == 0) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      FAIL() << "still running a minute after SIGTERM";
-    }
+    const int status = status_of(child);
     EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 130) << status;
   }
 
@@ -119,7 +109,7 @@ class TrainCommand : public ::testing::Test {
 };
 
 TEST_F(TrainCommand, KilledAnywhereAndResumedEndsInTheSameBytes) {
-  ASSERT_EQ(wait_for(start(fresh("whole"))), 0);
+  ASSERT_EQ(status_of(start(fresh("whole"))), 0);
 
   RandomStream random(7, 0);
   int kills = 0;
@@ -132,7 +122,7 @@ TEST_F(TrainCommand, KilledAnywhereAndResumedEndsInTheSameBytes) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5 + random.below(120 + 20 * attempt)));
       ::kill(child, SIGKILL);
     }  // the last one may finish, however slow the machine is
-    const int status = wait_for(child);
+    const int status = status_of(child);
     if (WIFEXITED(status)) {
       ASSERT_EQ(WEXITSTATUS(status), 0);
       break;  // it was faster
@@ -150,32 +140,28 @@ TEST_F(TrainCommand, KilledAnywhereAndResumedEndsInTheSameBytes) {
 }
 
 TEST_F(TrainCommand, AnInterruptSavesAndSaysHowToGoOn) {
-  ASSERT_EQ(wait_for(start(fresh("whole"))), 0);
+  ASSERT_EQ(status_of(start(fresh("whole"))), 0);
   const pid_t child = start(fresh("run"));
   // Once it has begun to step there is something to interrupt.
-  while (!std::filesystem::exists(directory_ / "run" / "metrics.jsonl")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_for_file("run/metrics.jsonl");
   ::kill(child, SIGTERM);
-  const int status = wait_for(child);
+  const int status = status_of(child);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_TRUE(WEXITSTATUS(status) == 130 || WEXITSTATUS(status) == 0);
-  ASSERT_EQ(wait_for(start(resumed("run"))), 0);
+  ASSERT_EQ(status_of(start(resumed("run"))), 0);
   EXPECT_EQ(weights("run"), weights("whole"));
 }
 
 // A terminal that closes may send several SIGHUPs, and SIGTERM beside them.
 TEST_F(TrainCommand, AHangUpSavesHoweverOftenItComes) {
-  ASSERT_EQ(wait_for(start(fresh("whole"))), 0);
+  ASSERT_EQ(status_of(start(fresh("whole"))), 0);
   std::vector<std::string> arguments = fresh("run");
   arguments.emplace_back("--set");
   arguments.emplace_back("steps=100000");
   const pid_t child = start(arguments);
-  while (!std::filesystem::exists(directory_ / "run" / "metrics.jsonl")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_for_file("run/metrics.jsonl");
   for (const int signal : {SIGHUP, SIGHUP, SIGTERM, SIGHUP}) ::kill(child, signal);
-  const int status = wait_for(child);
+  const int status = status_of(child);
   ASSERT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 130);
   // Every step that was finished is saved: the next one is not written again.
@@ -233,14 +219,12 @@ TEST_F(TrainCommand, ResumesWithAllThatItBeganWith) {
     }
     return arguments;
   };
-  ASSERT_EQ(wait_for(start(run("whole"))), 0);
+  ASSERT_EQ(status_of(start(run("whole"))), 0);
   const pid_t child = start(run("run"));
-  while (!std::filesystem::exists(directory_ / "run" / "metrics.jsonl")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait_for_file("run/metrics.jsonl");
   ::kill(child, SIGINT);
-  wait_for(child);
-  ASSERT_EQ(wait_for(start(resumed("run"))), 0);
+  status_of(child);
+  ASSERT_EQ(status_of(start(resumed("run"))), 0);
   EXPECT_EQ(metrics("run"), metrics("whole"));
   EXPECT_EQ(weights("run"), weights("whole"));
   for (const char* file : {"last/config.json", "best/config.json", "last/tokenizer.json"}) {
@@ -262,9 +246,7 @@ TEST_F(TrainCommand, OneSignalStopsALongStep) {
     arguments.emplace_back(setting);
   }
   const pid_t child = start(arguments);
-  while (!std::filesystem::exists(directory_ / "run" / "last" / "training_state.json")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  wait_for_file("run/last/training_state.json");
   expect_one_signal_ends(child);
   EXPECT_TRUE(metrics("run").empty());
 }
@@ -309,7 +291,7 @@ TEST_F(TrainCommand, ASignalLeavesNoHalfATokenizerOrModel) {
       const pid_t child = start(arguments);
       std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
       ::kill(child, SIGTERM);
-      const int status = wait_for(child);
+      const int status = status_of(child);
       EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 130 || WEXITSTATUS(status) == 0);
     }
     if (std::filesystem::exists(path("tokenizer") + "/tokenizer.json")) {
