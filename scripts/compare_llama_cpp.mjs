@@ -5,7 +5,7 @@
 //   node scripts/compare_llama_cpp.mjs DIR HEED MODEL…
 //
 // HEED is the program, a MODEL what its option -m takes. llama.cpp computes with keys and values in
-// f32 here. Beside Q8_0 it rounds activations to 8 bits, too, which heed does not, and its GELU is
+// f32 here. Beside Q8_0 both round activations to 8 bits, with scales in f16 there, and its GELU is
 // the tanh approximation for every family. Greedy texts may therefore diverge where heed's logits of the
 // two tokens are within 0.2 of each other; the output says where they do.
 import { execFileSync } from "node:child_process";

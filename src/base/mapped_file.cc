@@ -31,8 +31,9 @@ void MappedFile::release_pages(std::span<const std::byte> part) const {
   if (part.empty()) return;
   check(part.data() >= data_ && part.data() + part.size() <= data_ + size_, "bytes of the file");
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // Reading a page may map pages before it, too: Linux maps 64 KiB at once.
-  constexpr std::size_t mapped_at_once = std::size_t{64} << 10;
+  // Reading a page may map pages before it, too: Linux maps 64 KiB at once, or all of the large
+  // page that holds it in the cache of files.
+  constexpr std::size_t mapped_at_once = std::size_t{2} << 20;
   const auto first = static_cast<std::size_t>(part.data() - data_);
   const std::size_t begin = (first - std::min(first, mapped_at_once)) / page * page;
   const std::size_t end = first + part.size();

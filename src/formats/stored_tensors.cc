@@ -319,8 +319,8 @@ std::vector<const TensorEntry*> StoredModel::block_entries(
 }
 
 kernels::PreparedWeight StoredModel::prepared_blocks(
-    const TensorSource& source, std::span<const StoredTensor* const> parts,
-    std::span<const TensorEntry* const> entries) const {
+    kernels::WeightMemory& memory, const TensorSource& source,
+    std::span<const StoredTensor* const> parts, std::span<const TensorEntry* const> entries) const {
   std::deque<FilePart> read;
   std::deque<std::vector<std::byte>> moved;
   std::vector<kernels::BlockMatrix> matrices;
@@ -345,7 +345,7 @@ kernels::PreparedWeight StoredModel::prepared_blocks(
     release(bytes);
   }
   try {
-    return kernels::PreparedWeight(matrices);
+    return kernels::PreparedWeight(matrices, &memory);
   } catch (const Error& error) {
     fail(error.code() == ErrorCode::out_of_memory ? error.code() : ErrorCode::corrupt_data,
          "{}: '{}': {}", source.source(), entries.front()->name, error.what());
@@ -353,7 +353,13 @@ kernels::PreparedWeight StoredModel::prepared_blocks(
 }
 
 BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& source) const {
-  BlockWeights blocks;
+  struct Found {
+    ParameterId id;
+    std::vector<const StoredTensor*> parts;
+    std::vector<const TensorEntry*> entries;
+  };
+  std::vector<Found> all;
+  std::int64_t bytes = 0;  // of what is multiplied
   for (const Parameter& parameter : parameters_of(architecture_)) {
     const ParameterId& id = parameter.id;
     const bool is_table = id.role == Role::token_embedding;
@@ -362,13 +368,24 @@ BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& s
     for (const StoredTensor& stored : tensors_) {
       if (stored.parameter == id) parts.push_back(&stored);
     }
-    const std::vector<const TensorEntry*> entries = block_entries(*source, parts);
+    std::vector<const TensorEntry*> entries = block_entries(*source, parts);
     if (entries.empty()) continue;
     if (is_multiplied(architecture_, id)) {
-      blocks.add(id, prepared_blocks(*source, parts, entries));
+      for (const TensorEntry* const entry : entries) {
+        bytes +=
+            kernels::PreparedWeight::bytes_of(entry->shape, *find_weight_format(*entry->blocks));
+      }
+    }
+    all.push_back({id, std::move(parts), std::move(entries)});
+  }
+  BlockWeights blocks;
+  kernels::WeightMemory memory(bytes);
+  for (const auto& [id, parts, entries] : all) {
+    if (is_multiplied(architecture_, id)) {
+      blocks.add(id, prepared_blocks(memory, *source, parts, entries));
       continue;
     }
-    check(is_table && entries.size() == 1, "a table is one tensor");
+    check(id.role == Role::token_embedding && entries.size() == 1, "a table is one tensor");
     const TensorEntry& entry = *entries.front();
     struct ReadPart {
       std::shared_ptr<const TensorSource> source;

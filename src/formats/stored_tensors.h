@@ -68,7 +68,7 @@ class StoredModel {
   std::string_view stored_name(std::string_view name) const;
   std::vector<const TensorEntry*> block_entries(const TensorSource& source,
                                                 std::span<const StoredTensor* const> parts) const;
-  kernels::PreparedWeight prepared_blocks(const TensorSource& source,
+  kernels::PreparedWeight prepared_blocks(kernels::WeightMemory& memory, const TensorSource& source,
                                           std::span<const StoredTensor* const> parts,
                                           std::span<const TensorEntry* const> entries) const;
   void read_one(const TensorSource& source, const StoredTensor& stored,

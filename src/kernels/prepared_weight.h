@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,22 @@ struct BlockMatrix {
   std::function<void(std::span<const std::byte> copied)> copied{};
 };
 
+// Memory that the panels of several weights share, one weight after another, so that huge pages
+// hold parts of two where one ends: most matrices of a small model end within one.
+class WeightMemory {
+ public:
+  // Room for weights whose rounded_bytes() have this sum.
+  explicit WeightMemory(std::int64_t bytes);
+  static std::int64_t rounded_bytes(std::int64_t bytes);
+
+  // The next bytes, zeroed and aligned to 64; they keep the whole memory.
+  std::shared_ptr<std::byte> take(std::int64_t bytes);
+
+ private:
+  std::shared_ptr<Tensor<std::byte>> memory_;
+  std::int64_t taken_ = 0;
+};
+
 class PreparedWeight {
  public:
   static constexpr std::int64_t panel_outputs = 32;
@@ -84,14 +101,18 @@ class PreparedWeight {
 
   // From weight (O, I). Throws Error{invalid_argument} for f32, which needs no preparation, and for
   // weights that are not finite.
-  PreparedWeight(View<const float> weight, WeightFormat format);
+  PreparedWeight(View<const float> weight, WeightFormat format, WeightMemory* memory = nullptr);
 
   // From the blocks of a matrix, or of several that have the same inputs and whose outputs follow
   // each other, such as queries, keys and values. Where the format changes, whole panels must end.
   // Throws Error{invalid_argument} for scales that are not finite and for bytes that are not those
   // of the shape, Error{unsupported} for panels of two formats.
   explicit PreparedWeight(const BlockMatrix& matrix);
-  explicit PreparedWeight(std::span<const BlockMatrix> parts);
+  explicit PreparedWeight(std::span<const BlockMatrix> parts, WeightMemory* memory = nullptr);
+
+  // What a weight (O, I) takes of a shared memory; of several parts, no more than all of theirs.
+  // Without one, each weight has its own.
+  static std::int64_t bytes_of(const Shape& shape, WeightFormat format);
 
   // Consecutive panels of one format.
   struct Part {
@@ -116,13 +137,13 @@ class PreparedWeight {
   std::int64_t inputs() const { return inputs_; }                // I
   std::int64_t padded_inputs() const { return padded_inputs_; }
   std::int64_t panels() const { return (outputs_ + panel_outputs - 1) / panel_outputs; }
-  std::int64_t bytes() const { return data_.size(); }
+  std::int64_t bytes() const { return bytes_; }
   const std::byte* panel(std::int64_t index) const {
     const Part& of = part_of(index);
-    return data_.data() + of.begin + (index - of.first_panel) * of.panel_bytes;
+    return data_.get() + of.begin + (index - of.first_panel) * of.panel_bytes;
   }
   // Those of the panel; meaningless in bf16, which has none.
-  const std::byte* scales(std::int64_t index) const { return data_.data() + scales_at(index); }
+  const std::byte* scales(std::int64_t index) const { return data_.get() + scales_at(index); }
 
   // The weight that is read after this one, borrowed: threads that wait for others fetch the
   // beginning of their part of it. Null: none is known.
@@ -134,21 +155,26 @@ class PreparedWeight {
   std::vector<float> restored_row(std::int64_t output) const;
 
  private:
-  // A part after the others; its panels have no bytes yet.
+  // One part, whose panels have places, but no memory.
+  PreparedWeight(const Shape& shape, WeightFormat format);
+
+  // A part after the others; its panels have no place yet.
   void add_part(WeightFormat format, std::int64_t panels);
-  void allocate();
+  void place_parts();
+  void allocate(WeightMemory* memory);
   void copy_rows(const BlockMatrix& part, std::int64_t first_output);
-  std::byte* writable(const std::byte* place) { return data_.data() + (place - data_.data()); }
+  std::byte* writable(const std::byte* place) { return data_.get() + (place - data_.get()); }
   std::int64_t scales_at(std::int64_t index) const {
     const Part& of = part_of(index);
     return of.begin + of.panels * of.panel_bytes + (index - of.first_panel) * of.scale_bytes;
   }
 
   std::vector<Part> parts_;
-  std::int64_t outputs_;
-  std::int64_t inputs_;
-  std::int64_t padded_inputs_;
-  Tensor<std::byte> data_;
+  std::int64_t outputs_ = 0;
+  std::int64_t inputs_ = 0;
+  std::int64_t padded_inputs_ = 0;
+  std::int64_t bytes_ = 0;
+  std::shared_ptr<std::byte> data_;
   const PreparedWeight* next_ = nullptr;
 };
 

@@ -430,7 +430,14 @@ void Parameters::prepare(kernels::WeightFormat format) {
   if (format != kernels::WeightFormat::f32) require_finite(format);
   std::vector<kernels::PreparedWeight> prepared;
   if (format != kernels::WeightFormat::f32) {
-    for (const LinearWeights* linear : linears()) prepared.emplace_back(linear->weight, format);
+    std::int64_t bytes = 0;
+    for (const LinearWeights* linear : linears()) {
+      bytes += kernels::PreparedWeight::bytes_of(linear->weight.shape(), format);
+    }
+    kernels::WeightMemory memory(bytes);
+    for (const LinearWeights* linear : linears()) {
+      prepared.emplace_back(linear->weight, format, &memory);
+    }
   }
   prepared_ = std::move(prepared);
   for (StackParameters& stack : stacks_) stack.token_blocks = nullptr;

@@ -194,16 +194,40 @@ double bytes_per_weight(WeightFormat format) {
          static_cast<double>(shape.inputs * PreparedWeight::panel_outputs);
 }
 
-PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
-    : outputs_(weight.extent(0)), inputs_(weight.extent(1)), padded_inputs_(padded(inputs_)) {
+WeightMemory::WeightMemory(std::int64_t bytes)
+    : memory_(std::make_shared<Tensor<std::byte>>(Shape{bytes})) {}
+
+std::int64_t WeightMemory::rounded_bytes(std::int64_t bytes) {
+  constexpr std::int64_t alignment = 64;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+std::shared_ptr<std::byte> WeightMemory::take(std::int64_t bytes) {
+  check(taken_ + bytes <= memory_->size(), "no more than was asked for");
+  std::byte* const begin = memory_->data() + taken_;
+  taken_ += rounded_bytes(bytes);
+  return {memory_, begin};
+}
+
+PreparedWeight::PreparedWeight(const Shape& shape, WeightFormat format)
+    : outputs_(shape[0]), inputs_(shape[1]), padded_inputs_(padded(inputs_)) {
+  add_part(format, panels());
+  place_parts();
+}
+
+std::int64_t PreparedWeight::bytes_of(const Shape& shape, WeightFormat format) {
+  return WeightMemory::rounded_bytes(PreparedWeight(shape, format).bytes());
+}
+
+PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format, WeightMemory* memory)
+    : PreparedWeight(weight.shape(), format) {
   require(!holds_blocks(format), ErrorCode::invalid_argument,
           "weights are not quantised to {}: expected the format bf16, int8 or int4",
           weight_format_name(format));
   require(all_finite(weight.span()), ErrorCode::invalid_argument,
           "cannot quantise weights that are not finite to {}", weight_format_name(format));
   const PreparedFormat functions = format_of(format);
-  add_part(format, panels());
-  allocate();
+  allocate(memory);
   parallel_ranges(panels(), 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
       const std::int64_t first = index * panel_outputs;
@@ -217,7 +241,7 @@ PreparedWeight::PreparedWeight(View<const float> weight, WeightFormat format)
 PreparedWeight::PreparedWeight(const BlockMatrix& matrix)
     : PreparedWeight(std::span<const BlockMatrix>(&matrix, 1)) {}
 
-PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts) : outputs_(0) {
+PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts, WeightMemory* memory) {
   require(!parts.empty(), ErrorCode::invalid_argument, "a weight of no parts");
   inputs_ = parts.front().shape[1];
   padded_inputs_ = padded(inputs_);
@@ -237,7 +261,8 @@ PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts) : outputs_(0)
       parts_.back().panels += panels() - before;
     }
   }
-  allocate();
+  place_parts();
+  allocate(memory);
   std::int64_t first = 0;
   for (const BlockMatrix& part : parts) {
     copy_rows(part, first);
@@ -284,13 +309,16 @@ void PreparedWeight::add_part(WeightFormat format, std::int64_t panels) {
                     .begin = 0});
 }
 
-void PreparedWeight::allocate() {
-  std::int64_t bytes = 0;
+void PreparedWeight::place_parts() {
+  bytes_ = 0;
   for (Part& part : parts_) {
-    part.begin = bytes;
-    bytes += part.bytes();
+    part.begin = bytes_;
+    bytes_ += part.bytes();
   }
-  data_ = Tensor<std::byte>(Shape{bytes});
+}
+
+void PreparedWeight::allocate(WeightMemory* memory) {
+  data_ = memory == nullptr ? WeightMemory(bytes_).take(bytes_) : memory->take(bytes_);
 }
 
 Tensor<float> PreparedWeight::restored() const {
