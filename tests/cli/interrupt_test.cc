@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -148,7 +149,9 @@ bool has_partial_files(const fs::path& directory) {
 
 // Stops `heed convert` while it writes `out`, anew until it is met there, and sends the signal.
 void interrupt_a_conversion(const fs::path& out, int signal) {
-  for (int attempt = 0; attempt < 200; ++attempt) {
+  // Beside other work, the moment is often missed.
+  const auto deadline = std::chrono::steady_clock::now() + testing::max_wait;
+  while (std::chrono::steady_clock::now() < deadline) {
     Running program({"convert", "starter", "--dtype", "f32", "--force", "--out", out.string()});
     ASSERT_TRUE(testing::becomes_true(
         [&] { return program.processor_seconds() < 0 || has_partial_files(out); },
