@@ -29,7 +29,7 @@ _require_main_interpreter()
 
 import atexit
 
-from . import circuits, errors, explain, graphs, interventions, microworld, patching, sae, utils
+from . import circuits, errors, evals, explain, graphs, hook_points, interventions, microworld, patching, sae, utils
 from . import _heed
 from ._heed import __version__, allow_integer_prompts, set_threads, threads
 from .cache import ActivationCache, LazyAttention, PairActivationCache, load_cache
@@ -47,6 +47,7 @@ from .training import (Evaluation, TaskEvaluation, Training, TrainingStep, evalu
                        train)
 from .translation import Hypothesis, Translation
 
+HookedTransformer = Model  # TransformerLens's name
 Translator = Model  # the name of earlier releases for a model of an encoder and a decoder
 
 
@@ -59,10 +60,10 @@ def __getattr__(name):
 
 atexit.register(_heed.end_computing)
 
-__all__ = ["ActivationCache", "Config", "Error", "Evaluation", "FactoredMatrix", "Generation", "HookPoint", "Hypothesis",
+__all__ = ["ActivationCache", "Config", "Error", "Evaluation", "FactoredMatrix", "Generation", "HookPoint", "HookedTransformer", "Hypothesis",
            "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "TaskEvaluation", "Tokenizer", "Training",
            "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
-           "attribute_tokens", "circuits", "detect_head", "errors", "evaluate", "evaluate_task", "explain", "get_act_name",
-           "graphs", "heads", "interventions", "lens", "load", "load_cache", "microworld", "nearest_words", "next_words", "patching", "sae",
+           "attribute_tokens", "circuits", "detect_head", "errors", "evals", "evaluate", "evaluate_task", "explain", "get_act_name",
+           "graphs", "heads", "hook_points", "interventions", "lens", "load", "load_cache", "microworld", "nearest_words", "next_words", "patching", "sae",
            "set_threads", "show_attention", "show_tokens", "threads", "train", "utils"]

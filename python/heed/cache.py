@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from typing import Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _files, _heed, _inputs
+from . import _files, _heed, _inputs, stacks
 from .errors import InvalidArgument, NotFound
 from .names import get_act_name
 
@@ -129,7 +129,10 @@ _META = ("tokens", "source_tokens", "sequences", "lengths", "source_lengths", "p
 class _Stored:
     """A pass that was stored, read as heed's own is."""
 
-    def __init__(self, arrays):
+    def __init__(self, arrays, model=None):
+        self.model = model
+        # Whether these are values of a pass, so that what follows from them can be computed.
+        self.of_pass = bool(arrays.get(_PREFIX + "of_pass", True))
         meta = {key: np.asarray(arrays[_PREFIX + key]).tolist() for key in _META}
         self.tokens, self.source_tokens = meta["tokens"], meta["source_tokens"]
         self.sequences, self.positions = meta["sequences"], meta["positions"]
@@ -163,14 +166,37 @@ class _Stored:
         return found[0]
 
 
+class _Given(_Stored):
+    """Arrays (B, T, …) by name that a user collected: activations, or gradients under their names."""
+
+    def __init__(self, arrays, model):
+        self.model, self.of_pass = model, False
+        names = {name: np.asarray(values) for name, values in arrays.items()}
+        if not names:
+            raise InvalidArgument("a cache of no activations")
+        for name, values in names.items():
+            if not isinstance(name, str) or values.ndim < 3:
+                raise InvalidArgument(f"the values at {name!r} have the shape {values.shape}, expected "
+                                      "(B, T, …) at a name")
+        known = set(model.hook_names)
+        self._values = {name if name in known else get_act_name(name): values
+                        for name, values in names.items()}
+        first = next((values for name, values in self._values.items()
+                      if not name.endswith(("hook_pattern", "hook_attn_scores"))), None)
+        shape = next(iter(self._values.values())).shape if first is None else first.shape
+        self.sequences = int(shape[0])
+        self.positions = int(shape[1] if first is not None else shape[2])
+        self.lengths, self.source_lengths = [self.positions] * self.sequences, []
+        self.tokens, self.source_tokens = [], []
+
+
 def _restored(arrays, model=None):
     kinds = {kind.__name__: kind for kind in (ActivationCache, PairActivationCache)}
     kind = kinds.get(str(arrays.get(_PREFIX + "kind")))
     if kind is None or any(_PREFIX + key not in arrays for key in _META):
         raise InvalidArgument("these are not the activations of a cache of heed's")
-    cache = kind(_Stored(arrays), _NoModel() if model is None else model,
-                 without_batch=not bool(arrays[_PREFIX + "batch"]))
-    return cache
+    model = _NoModel() if model is None else model
+    return kind(_Stored(arrays, model), model, without_batch=not bool(arrays[_PREFIX + "batch"]))
 
 
 class _NoModel:
@@ -184,7 +210,7 @@ class _NoModel:
 
 def load_cache(path, model=None):
     """What :meth:`ActivationCache.save` wrote. With the ``model``, layers may be counted from the
-    end; stacks of the residual stream need the pass itself."""
+    end, and stacks of the residual stream be taken."""
     with np.load(os.fspath(path), allow_pickle=False) as arrays:
         return _restored({name: arrays[name] for name in arrays.files}, model)
 
@@ -257,6 +283,11 @@ class RecordedActivations(Mapping):
         kind = () if sublayer_type is None else (sublayer_type,)
         return np.stack([np.asarray(self[(activation_name, one, *kind)]) for one in range(layers)])
 
+    @property
+    def cache_dict(self) -> Dict[str, Union[np.ndarray, LazyAttention]]:
+        """The activations by their full names, as a dict."""
+        return {name: self[name] for name in self.keys()}
+
     # Files
 
     def save(self, path) -> None:
@@ -275,6 +306,7 @@ class RecordedActivations(Mapping):
             kept[_PREFIX + key] = np.array(getattr(recorded, key))
         kept[_PREFIX + "kind"] = np.array(type(self).__name__)
         kept[_PREFIX + "batch"] = np.array(self.has_batch_dim)
+        kept[_PREFIX + "of_pass"] = np.array(getattr(recorded, "of_pass", True))
         return kept
 
     def __reduce__(self):
@@ -316,7 +348,16 @@ class ActivationCache(RecordedActivations):
     ``cache["normalized", 3, "ln2"]``, ``cache["resid_post", -1]``. Values are NumPy views of
     heed's memory, (B, T, …); scores and patterns are :class:`LazyAttention`. They outlive the
     model and the cache.
+
+    ``ActivationCache(arrays, model)`` is one of arrays (B, T, …) by the names of points, such as those
+    that hooks collected: gradients too, whose stacks are those of the same parts.
     """
+
+    def __init__(self, recorded, model, without_batch: bool = False):
+        if isinstance(recorded, Mapping):
+            recorded = _Given(recorded, model)
+        super().__init__(recorded, model, without_batch)
+        self._stacks: Any = stacks if isinstance(recorded, _Stored) else _heed
 
     def _name(self, key) -> str:
         name, layer, kind = self._parts(key)
@@ -388,11 +429,11 @@ class ActivationCache(RecordedActivations):
         also ["0_pre", …, "final_post"].
         """
         positions = self._positions(pos_slice)
-        values, labels = _heed.accumulated_residual(self._recorded, self._layer(layer), mlp_input,
+        values, labels = self._stacks.accumulated_residual(self._recorded, self._layer(layer), mlp_input,
                                                     positions, incl_mid)
         if apply_ln:
             is_final = self._layer(layer) in (-1, self.model.cfg.n_layers)
-            values = _heed.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
+            values = self._stacks.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
                                             positions, is_final)
         return self._stack((values, labels), pos_slice, return_labels)
 
@@ -402,10 +443,10 @@ class ActivationCache(RecordedActivations):
         """What wrote to the stream before ``layer``: embeddings, and the outputs of attention
         and feed-forward layers ("attn", "mlp" or "all" of them), (parts, B, P, C)."""
         positions = self._positions(pos_slice)
-        values, labels = _heed.decomposed_residual(self._recorded, self._layer(layer), mlp_input,
+        values, labels = self._stacks.decomposed_residual(self._recorded, self._layer(layer), mlp_input,
                                                    positions, mode)
         if apply_ln:
-            values = _heed.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
+            values = self._stacks.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
                                             positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
 
@@ -414,10 +455,10 @@ class ActivationCache(RecordedActivations):
         """What each head wrote to the stream before ``layer`` (-1: after the last), "L0H0" first;
         with ``incl_remainder``, what else the stream holds: (parts, B, P, C)."""
         positions = self._positions(pos_slice)
-        values, labels = _heed.head_results(self._recorded, self._layer(layer), positions,
+        values, labels = self._stacks.head_results(self._recorded, self._layer(layer), positions,
                                             incl_remainder)
         if apply_ln:
-            values = _heed.normalised_stack(self._recorded, values, self._layer(layer), False,
+            values = self._stacks.normalised_stack(self._recorded, values, self._layer(layer), False,
                                             positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
 
@@ -506,7 +547,7 @@ class ActivationCache(RecordedActivations):
         """A stack as the norm before ``layer`` (None: the final norm) scales the stream, with the
         scale of the pass: centred, where the norm centres, and divided. ``recompute_ln``: with
         the scale of each part itself, of the final norm."""
-        values = _heed.normalised_stack(self._recorded, self._whole(residual_stack, pos_slice),
+        values = self._stacks.normalised_stack(self._recorded, self._whole(residual_stack, pos_slice),
                                         self._layer(layer), mlp_input, self._positions(pos_slice),
                                         recompute_ln)
         return self._sliced(values, pos_slice)
@@ -518,7 +559,7 @@ class ActivationCache(RecordedActivations):
 
         ``tokens``: a text that is one token, an id, or one for each sequence.
         """
-        values = _heed.logit_contributions(
+        values = self._stacks.logit_contributions(
             self._recorded, self._whole(residual_stack, pos_slice), self._token_ids(tokens),
             [] if incorrect_tokens is None else self._token_ids(incorrect_tokens),
             self._positions(pos_slice))

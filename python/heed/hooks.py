@@ -134,6 +134,12 @@ class Hooked:
         self._fwd_hooks.clear()
         self._bwd_hooks.clear()
 
+    def set_use_attn_result(self, use_attn_result: bool = True) -> None:
+        """Does nothing: what heads write (``result``) is always a point, computed where it is asked
+        for; so are those of the next ones."""
+
+    set_use_split_qkv_input = set_use_attn_in = set_use_hook_mlp_in = set_use_attn_result
+
     @contextlib.contextmanager
     def hooks(self, fwd_hooks=(), bwd_hooks=()):
         """Adds hooks to the passes of a ``with`` block."""

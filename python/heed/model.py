@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple, Uni
 
 import numpy as np
 
-from . import _heed, _inputs, metrics
+from . import _heed, _inputs, metrics, processing
 from ._texts import OneText, Pair, stream_of, types_of, unpadded
 from .cache import ActivationCache, PairActivationCache
 from .errors import InvalidArgument, NotFound, Unsupported
@@ -14,6 +14,7 @@ from .hooks import Hooked, wanted_return
 from .reading import Reader
 from .sae import WithSaes
 from .translation import Hypothesis, Translation
+from .utils import lm_cross_entropy_loss
 from .weights import Weights
 
 Input = Union[str, Sequence[str], np.ndarray, Sequence[int], Sequence[Sequence[int]]]
@@ -45,6 +46,20 @@ class Config:
     parallel_attn_mlp: bool
     tied_unembedding: bool
     dtype: str
+
+    @property
+    def device(self) -> str:
+        """Where activations and weights are read: "cpu"."""
+        return "cpu"
+
+    @property
+    def d_vocab_out(self) -> int:
+        return self.d_vocab
+
+    @property
+    def positional_embedding_type(self) -> str:
+        """TransformerLens's word for ``positions``."""
+        return {"learned": "standard"}.get(self.positions, self.positions)
 
 
 def _config(name: str, known) -> Config:
@@ -96,7 +111,26 @@ class Model(WithSaes, Hooked, Reader, Weights):
         name = _inputs.name_or_path(name_or_directory)
         return cls(_heed.Model.load(name, dtype or "", cache_dtype, pack))
 
-    from_pretrained = load
+    @classmethod
+    def from_pretrained(cls, model_name: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
+                        pack: bool = False, *, fold_ln: Optional[bool] = None,
+                        center_writing_weights: Optional[bool] = None,
+                        center_unembed: Optional[bool] = None,
+                        fold_value_biases: Optional[bool] = None,
+                        refactor_factored_attn_matrices: bool = False, device=None) -> "Model":
+        """:meth:`load` with TransformerLens's arguments.
+
+        Weights are those of the file [TransformerLens processes them]. ``fold_ln``,
+        ``center_writing_weights``, ``center_unembed`` and ``fold_value_biases`` are one option here:
+        where one is True, all of it is done (:func:`heed.explain.save_processed`).
+        ``refactor_factored_attn_matrices``: also queries and keys, and values and outputs, as the
+        singular vectors of their products, of heads with keys of their own that turn none.
+        ``device``: "cpu".
+        """
+        return processing.load(cls, _inputs.name_or_path(model_name), dtype, cache_dtype, pack, {
+            "fold_ln": fold_ln, "center_writing_weights": center_writing_weights,
+            "center_unembed": center_unembed, "fold_value_biases": fold_value_biases},
+            refactor_factored_attn_matrices, device)
 
     @property
     def name(self) -> str:
@@ -410,6 +444,10 @@ class Model(WithSaes, Hooked, Reader, Weights):
         """The mean next-token loss in nats; with ``per_token``, (B, T − 1) of every token but the
         first, of a target (1, T) with its end. Logits of a whole text are never in memory."""
         return self(input, "loss", per_token, prepend_bos, source=source, target=target)
+
+    def loss_fn(self, logits, tokens, per_token: bool = False):
+        """:func:`heed.utils.lm_cross_entropy_loss`."""
+        return lm_cross_entropy_loss(logits, tokens, per_token)
 
     @_inputs.naming_arguments
     def run_with_cache(self, input: Optional[Input] = None,

@@ -295,8 +295,36 @@ head_out_by_pos = _named("attn_head_out_by_pos",
 head_pattern_by_pos = _named("attn_head_pattern_by_pos", "Rows of patterns (L, H·T).")
 
 
+def _from_values(model, corrupted_tokens, cache, grid, metric) -> np.ndarray:
+    """A grid from the activations of a cache that is of no pass of heed's, a pass for each cell."""
+    name, by_position = _ESTIMATED[grid][0], grid.endswith("_by_pos")
+    rows = []
+    for layer in range(model.cfg.n_layers):
+        clean = np.asarray(cache[name, layer])
+        if name == "pattern":  # (B, H, T, S)
+            shape = clean.shape[1:3] if by_position else clean.shape[1:2]
+        elif grid.startswith("attn_head"):  # (B, T, heads, D)
+            shape = clean.shape[1:3] if by_position else clean.shape[2:3]
+        else:
+            shape = clean.shape[1:2]
+        whole = name != "pattern" and grid.startswith("attn_head") and not by_position
+        values = np.empty(shape)
+        for cell in np.ndindex(shape):
+            at = (slice(None), slice(None), *cell) if whole else (slice(None), *cell)
+
+            def put(values, hook, at=at, clean=clean):
+                values[at] = clean[at]
+
+            logits = model.run_with_hooks(corrupted_tokens, [(get_act_name(name, layer), put)])
+            values[cell] = metric(logits[:, -1:])
+        rows.append(values)
+    return np.stack(rows)
+
+
 def _in_transformer_lens(grid, doc):
     def patch(model, corrupted_tokens, clean_cache, patching_metric: Callable) -> np.ndarray:
+        if clean_cache.tokens.size == 0:
+            return _from_values(model, corrupted_tokens, clean_cache, grid, patching_metric)
         found = sweep(model, clean_cache.tokens, corrupted_tokens, grid, metric=patching_metric)
         if not grid.endswith("_by_pos"):
             return found.values
@@ -305,7 +333,9 @@ def _in_transformer_lens(grid, doc):
         return by_head if "pattern" in grid else by_head.transpose(0, 2, 1)
 
     patch.__doc__ = (f"{doc}, float64, with TransformerLens's arguments. The metric is given the "
-                     "logits after the last token alone, (B, 1, V): the others are not computed.")
+                     "logits after the last token alone, (B, 1, V): the others are not computed. A "
+                     "cache that hooks filled (``ActivationCache(arrays, model)``) takes a pass for "
+                     "each cell, one of a pass far fewer.")
     return patch
 
 

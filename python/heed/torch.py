@@ -33,12 +33,14 @@ class _Pass(torch.autograd.Function):
         ctx.run, ctx.names = run, names
         ctx.arrays = [float_array(tensor.detach().numpy(), name)
                       for name, tensor in zip(names, tensors)]
+        ctx.count = len(tensors)
         return torch.from_numpy(np.array(run(ctx.arrays)))
 
     @staticmethod
     def backward(ctx, gradient):
         found = ctx.run(ctx.arrays, gradient.contiguous().numpy())
-        return (None, None, *(torch.from_numpy(found[name]) for name in ctx.names))
+        gradients = [torch.from_numpy(found[name]) for name in ctx.names]
+        return (None, None, *gradients, *[None] * (ctx.count - len(gradients)))
 
 
 def logits(model, input, replace=None, add=None, fwd_hooks=(), freeze=()):
@@ -49,7 +51,8 @@ def logits(model, input, replace=None, add=None, fwd_hooks=(), freeze=()):
 
     The tensors may come out of any computation of torch's, and the logits go into any other: a
     learned steering vector, a module that is trained to stand in for a part of the model. ``backward()``
-    takes a second pass. ``freeze``: as in :meth:`heed.Model.run_with_cache`.
+    takes a second pass, which calls the hooks that stay (:meth:`heed.Model.add_hook`) of both
+    directions. ``freeze``: as in :meth:`heed.Model.run_with_cache`.
     """
     given = {**(replace or {}), **(add or {})}
     names = [model.points_named(name) for name in given]
@@ -83,4 +86,7 @@ def logits(model, input, replace=None, add=None, fwd_hooks=(), freeze=()):
                              logit_target=d_logits, freeze=freeze)
         return found
 
-    return _Pass.apply(run, names, *given.values())
+    if given:
+        return _Pass.apply(run, names, *given.values())
+    # Nothing to differentiate by but what hooks of backward see.
+    return _Pass.apply(run, [], torch.zeros((), requires_grad=True))

@@ -8,8 +8,13 @@ from .errors import InvalidArgument
 from .factored import composition_scores
 from .names import get_act_name
 
-__all__ = ["composition_scores", "get_act_name", "get_corner", "lm_accuracy",
+__all__ = ["composition_scores", "get_act_name", "get_corner", "get_device", "lm_accuracy",
            "lm_cross_entropy_loss", "remove_batch_dim", "test_prompt", "to_numpy"]
+
+
+def get_device() -> str:
+    """Where arrays of Python are: "cpu"."""
+    return "cpu"
 
 
 def to_numpy(values) -> np.ndarray:

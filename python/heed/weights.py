@@ -1,11 +1,12 @@
 """Weights by TransformerLens's names, and what they make together."""
 
-from typing import Any, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
 from .errors import InvalidArgument, NotFound, Unsupported
 from .factored import FactoredMatrix, composition_scores
+from .parts import Part
 
 
 def _dimension(name: str, doc: str):
@@ -16,6 +17,16 @@ def _dimension(name: str, doc: str):
             raise AttributeError(str(error)) from error
 
     return property(weight, doc=doc)
+
+
+def _part(name: str):
+    def part(self):
+        found = Part(self, name)
+        if not found._members():
+            raise AttributeError(f"'{self.cfg.model_name}' has no part '{name}'")
+        return found
+
+    return property(part, doc=f"Weights and points whose names begin with \"{name}.\".")
 
 
 class Weights:
@@ -40,6 +51,26 @@ class Weights:
         return self._handle.weight(name)
 
     _weight = weight
+
+    @property
+    def blocks(self) -> List[Part]:
+        """The layers, whose weights and points are attributes: ``model.blocks[3].attn.W_Q``."""
+        self._refuse_translator("blocks of layers")
+        return [Part(self, f"blocks.{layer}") for layer in range(self.cfg.n_layers)]
+
+    embed = _part("embed")
+    pos_embed = _part("pos_embed")
+    ln_final = _part("ln_final")
+    unembed = _part("unembed")
+
+    def named_parameters(self) -> Iterator[Tuple[str, np.ndarray]]:
+        """Names and weights, as :meth:`weight` gives them."""
+        for name in self.weight_names:
+            yield name, self.weight(name)
+
+    def state_dict(self) -> Dict[str, np.ndarray]:
+        """The same as a dict."""
+        return dict(self.named_parameters())
 
     W_E = _dimension("embed.W_E", "Token embedding (V, C).")
     W_pos = _dimension("pos_embed.W_pos", "Position embedding (P, C).")

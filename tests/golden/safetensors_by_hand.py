@@ -38,6 +38,10 @@ def read(path):
     tensors = {}
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
-        values = numpy.frombuffer(data[begin:end], dtype=DTYPES[entry["dtype"]])
+        if entry["dtype"] == "BF16":  # the upper halves of f32
+            halves = numpy.frombuffer(data[begin:end], dtype=numpy.uint16)
+            values = (halves.astype(numpy.uint32) << 16).view(numpy.float32)
+        else:
+            values = numpy.frombuffer(data[begin:end], dtype=DTYPES[entry["dtype"]])
         tensors[name] = values.reshape(entry["shape"]).copy()
     return tensors

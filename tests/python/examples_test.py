@@ -13,7 +13,7 @@ HELPERS = {"random_checkpoint.py"}
 class Examples(TestCase):
     def test_all_run(self):
         scripts = sorted(path for path in EXAMPLES.glob("*.py") if path.name not in HELPERS)
-        self.assertEqual(len(scripts), 15)
+        self.assertEqual(len(scripts), 17)
         for script in scripts:
             with self.subTest(script.name):
                 done = subprocess.run([sys.executable, str(script)], capture_output=True,

@@ -2,6 +2,7 @@
 stream, generation, stored caches."""
 
 import contextlib
+import importlib.util
 import io
 import pathlib
 import pickle
@@ -109,6 +110,53 @@ class Weights(TestCase):
         self.assertEqual(list(model.hook_dict), model.hook_names)
 
 
+    def test_parts_are_attributes(self):
+        for model in self.models():
+            layers = model.cfg.n_layers
+            self.assertEqual(len(model.blocks), layers)
+            self.assert_same_bits(model.blocks[layers - 1].attn.W_Q, model.W_Q[layers - 1])
+            self.assert_same_bits(model.blocks[1].mlp.W_out, model.W_out[1])
+            self.assert_same_bits(model.blocks[0].ln1.w, model.weight("blocks.0.ln1.w"))
+            self.assert_same_bits(model.embed.W_E, model.W_E)
+            self.assert_same_bits(model.unembed.W_U, model.W_U)
+            self.assertEqual(model.blocks[1].attn.hook_z.name, "blocks.1.attn.hook_z")
+            self.assertEqual(model.blocks[1].attn.hook_z.layer(), 1)
+            self.assertIn("W_K", dir(model.blocks[0].attn))
+            self.assertEqual(list(model.state_dict()), model.weight_names)
+            with self.assertRaisesRegex(AttributeError, "'blocks.0.attn' has no 'W_X', only"):
+                model.blocks[0].attn.W_X
+        starter_model, rotary = self.models()
+        self.assertTrue(hasattr(starter_model, "pos_embed"))
+        self.assertFalse(hasattr(rotary, "pos_embed"))
+
+    def test_processed_weights_predict_the_same(self):
+        plain = starter()
+        wanted = plain(TEXT)
+        wanted = wanted - wanted.mean(-1, keepdims=True)
+        for options in ({"fold_ln": True}, {"center_unembed": True, "device": "cpu",
+                                            "refactor_factored_attn_matrices": True}):
+            model = heed.HookedTransformer.from_pretrained("starter", **options)
+            self.assertEqual(model.cfg.model_name, "starter")
+            self.assert_close(model(TEXT), wanted, 1e-5)
+            self.assertEqual(set(np.unique(model.blocks[2].ln1.w)), {1.0})
+        # Orthogonal queries and keys of even size, and values of length 1.
+        gram = np.einsum("hcd,hce->hde", model.W_V[3], model.W_V[3])
+        self.assert_close(gram, np.broadcast_to(np.eye(32), gram.shape), 1e-5)
+        self.assert_close(model.QK[2, 1].AB, heed.HookedTransformer.from_pretrained(
+            "starter", fold_ln=True).QK[2, 1].AB, 1e-5)
+        # Of the file's own weights too, whose values have biases; others stay as they are.
+        own = heed.HookedTransformer.from_pretrained("starter", refactor_factored_attn_matrices=True)
+        self.assert_close(own(TEXT), plain(TEXT), 1e-5)
+        self.assert_same_bits(heed.HookedTransformer.from_pretrained("starter").W_Q, plain.W_Q)
+        for options, error in (({"fold_ln": True, "center_unembed": False}, "all or none"),
+                               ({"device": "cuda"}, "device is 'cuda'")):
+            with self.assertRaisesRegex(heed.errors.InvalidArgument, error):
+                heed.HookedTransformer.from_pretrained("starter", **options)
+        with self.assertRaisesRegex(heed.errors.Unsupported, "turns or norms"):
+            heed.HookedTransformer.from_pretrained(str(GOLDEN / "families" / "qwen3"),
+                                                   refactor_factored_attn_matrices=True)
+
+
 class Caches(TestCase):
     def setUp(self):
         self.model = starter()
@@ -148,6 +196,72 @@ class Caches(TestCase):
         self.assertEqual(self.cache.stack_activation("z").shape, (6,) + self.cache["z", 0].shape)
         self.assert_same_bits(self.cache.stack_activation("pattern")[4], self.cache["pattern", 4])
         self.assertEqual(len(self.cache.stack_activation("normalized", 3, "ln2")), 3)
+
+    def test_stacks_of_arrays_are_those_of_the_pass(self):
+        """Of stored caches, and of arrays by name."""
+        for directory in (None, "qwen3", "gpt2", "neox"):
+            model = self.model if directory is None else heed.load(str(GOLDEN / "families" / directory))
+            read = TEXT if directory is None else np.arange(1, 9)[None]
+            layers = model.cfg.n_layers
+            _, cache = model.run_with_cache(read)
+            results = {f"blocks.{one}.attn.hook_result": cache["result", one] for one in range(layers)}
+            given = heed.ActivationCache({**cache.cache_dict, **results}, model)
+            wanted_stacks = 0
+            for other in (self.stored(cache, model), given):
+                for layer, mlp_input, pos in ((None, False, None), (-1, False, -1), (1, True, 2),
+                                              (1, False, (1, 4)), (layers, False, [0, -1])):
+                    options = {"return_labels": True, "pos_slice": pos}
+                    for call in (lambda c: c.accumulated_resid(layer, True, True, mlp_input=mlp_input,
+                                                               **options),
+                                 lambda c: c.decompose_resid(layer, mlp_input, apply_ln=True, **options),
+                                 lambda c: c.decompose_resid(layer, mlp_input, "attn", **options),
+                                 lambda c: c.stack_head_results(layer or -1, incl_remainder=True,
+                                                                apply_ln=True, **options)):
+                        found, wanted = call(other), call(cache)
+                        self.assertEqual(found[1], wanted[1])
+                        self.assert_close(found[0], wanted[0], 1e-5, f"{directory} {layer} {pos}")
+                        wanted_stacks += 1
+                parts = cache.decompose_resid()
+                self.assert_close(other.logit_attrs(parts, 3, 5), cache.logit_attrs(parts, 3, 5), 1e-5)
+            self.assertEqual(wanted_stacks, 2 * 5 * 4)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "no head writes"):
+            given.stack_head_results(0)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "has the shape|have the shape"):
+            heed.ActivationCache({"z1": np.zeros(3)}, model)
+        with self.assertRaisesRegex(heed.errors.NotFound, "hook_result"):
+            heed.ActivationCache({"z0": cache["z", 0]}, model).stack_head_results(1)
+
+    def stored(self, cache, model):
+        with tempfile.TemporaryDirectory() as folder:
+            cache.save(pathlib.Path(folder) / "cache.npz")
+            return heed.load_cache(pathlib.Path(folder) / "cache.npz", model)
+
+    def test_stacks_of_stored_texts_of_different_lengths(self):
+        _, cache = self.model.run_with_cache([TEXT, "The fox"])
+        other = self.stored(cache, self.model)
+        for pos in (None, -1, [0, 1]):
+            self.assert_close(other.accumulated_resid(apply_ln=True, pos_slice=pos),
+                              cache.accumulated_resid(apply_ln=True, pos_slice=pos), 1e-5)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "positions 0 to"):
+            other.accumulated_resid(pos_slice=-4)
+
+    def test_patches_from_arrays_that_hooks_collected(self):
+        clean, corrupted = (self.model.to_tokens(f"Late one evening, a fluffy {colour} hare")
+                            for colour in ("blue", "brown"))
+        arrays = {}
+        self.model.add_hook(lambda name: not name.endswith(("_input", "_in")),
+                            lambda values, hook: arrays.__setitem__(hook.name, values.copy()))
+        self.model(clean)
+        self.model.reset_hooks()
+        _, cache = self.model.run_with_cache(clean)
+        given = heed.ActivationCache(arrays, self.model)
+        word = self.model.to_single_token(" deep")
+        for name in ("block_every", "attn_head_all_pos_every", "attn_head_by_pos_every"):
+            patch = getattr(heed.patching, "get_act_patch_" + name)
+            found, wanted = (patch(self.model, corrupted, each, lambda logits: logits[0, -1, word])
+                             for each in (given, cache))
+            self.assertGreater(np.ptp(wanted), 0.1)
+            self.assert_close(found, wanted, 1e-5, name)
 
     def test_caches_are_stored(self):
         translator = heed.load("translator")
@@ -236,6 +350,30 @@ class Arguments(TestCase):
         self.assert_same_bits(after["resid_pre0_grad"], plain["resid_pre0_grad"])
         with self.assertRaisesRegex(heed.errors.InvalidArgument, "dir is 'up'"):
             self.model.add_hook("z1", double, dir="up")
+
+    def test_backward_through_torch_calls_hooks_that_stay(self):
+        if importlib.util.find_spec("torch") is None:
+            self.skipTest("PyTorch is not installed")
+        seen = {}
+        self.model.add_hook("resid_pre2", lambda gradient, hook: seen.update({hook.name: gradient.copy()}),
+                            "bwd")
+        logits = heed.torch.logits(self.model, TEXT)
+        logits[0, -1, 3].backward()
+        self.model.reset_hooks()
+        _, cache = self.model.run_with_cache(TEXT, "resid_pre2", incl_bwd=True,
+                                             logit_target=[(-1, 3, 1.0)])
+        self.assert_close(seen["blocks.2.hook_resid_pre"], cache["resid_pre2_grad"], 1e-6)
+
+    def test_the_loss_of_repeated_tokens(self):
+        """Chance is what shuffled tokens have: the starter has no induction head."""
+        found = heed.evals.induction_loss(self.model, subseq_len=50)
+        half = np.random.default_rng(0).integers(0, self.model.cfg.d_vocab, (4, 50))
+        begin = np.full((4, 1), self.model._handle.beginning_token())
+        losses = self.model.loss(np.concatenate([begin, half, half], 1), per_token=True)
+        self.assertAlmostEqual(found, losses[:, 50:].mean(), places=4)
+        self.assertGreater(heed.evals.induction_loss(self.model, batch_size=1), np.log(2531))
+        with self.assertRaises(heed.errors.InvalidArgument):
+            heed.evals.induction_loss(self.model, subseq_len=1)
 
     def test_losses_and_prompts(self):
         tokens = self.model.to_tokens(TEXT)
