@@ -203,7 +203,7 @@ class AttributionGraph:
         return [i for i, node in enumerate(self.nodes) if node.kind == kind]
 
     def token_influence(self) -> np.ndarray:
-        """(T): of each token, over all ways in the graph."""
+        """(T): of each token that is a node, over all ways in the graph."""
         return np.array([self.nodes[i].influence for i in self.of_kind("token")])
 
     def _shares(self) -> np.ndarray:
@@ -257,14 +257,21 @@ class AttributionGraph:
             found.append((node, value([(f"blocks.{node.layer}.mlp.hook_post", off)]) - whole))
         return found
 
-    def pruned(self, share: float = 0.8, edge_share: float = 0.98) -> "AttributionGraph":
-        """The neurons that carry so much of the influence of all neurons, the strongest first, and
-        the edges that carry so much of what edges carry; tokens and logits stay."""
+    def pruned(self, share: float = 0.8, edge_share: float = 0.98,
+               min_token_share: float = 0.0) -> "AttributionGraph":
+        """The neurons that carry so much of the influence of all neurons, the strongest first, the
+        edges that carry so much of what edges carry, and the tokens that carry at least
+        ``min_token_share`` of the influence of all tokens [all tokens]; logits stay."""
         for value, what in ((share, "share"), (edge_share, "edge_share")):
             if not 0 < value <= 1:
                 raise InvalidArgument(f"{what} is {value}, expected more than 0 and at most 1")
+        if not 0 <= min_token_share < 1:
+            raise InvalidArgument(f"min_token_share is {min_token_share}, expected 0 to less than 1")
         neurons = sorted(self.of_kind("neuron"), key=lambda i: -self.nodes[i].influence)
         kept = set(range(len(self.nodes))) - set(neurons)
+        of_tokens = self.token_influence()
+        kept -= {i for i, influence in zip(self.of_kind("token"), of_tokens)
+                 if influence < min_token_share * of_tokens.sum()}
         total, reached = sum(self.nodes[i].influence for i in neurons), 0.0
         for i in neurons:
             if reached >= share * total:

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import runpy
 import tempfile
 import unittest
 
@@ -99,6 +100,37 @@ class Graphs(TestCase):
         self.assertGreaterEqual(np.mean(found), 0.9)
         self.assertLess(np.mean(chance), 0.6)
 
+    def test_the_evidence_of_the_grammar_is_in_the_pruned_graph(self):
+        """A few of the texts of scripts/measure_evidence.py, which has the same limits for 30."""
+        script = runpy.run_path(str(SOURCE / "scripts" / "measure_evidence.py"))
+        for subject, count, neurons in (("mole", 5, 16), ("pronoun", 4, 16), ("culprit", 2, 8)):
+            found, drawn, _, kept = script["measure"](self.model, subject, count, 5, neurons).mean(0)
+            self.assertGreaterEqual(found, 0.9, subject)
+            self.assertLessEqual(drawn, 0.2, subject)
+            self.assertGreater(kept, 1)
+
+    def test_evidence_is_where_the_grammar_says(self):
+        cases = heed.microworld.evidence(self.model, "pronoun", 5, 5)
+        cases += heed.microworld.evidence(self.model, "mole/skin", 3, 5, min_tokens=12)
+        cases += heed.microworld.evidence(self.model, "culprit", 2, 5)
+        for case in cases:
+            pieces = self.model.to_str_tokens(case.text)
+            words = [pieces[at].strip() for at in case.positions]
+            answer = self.model.to_single_str_token(case.answer).strip()
+            if case.subject == "pronoun":  # Who or what, and why: the answer is named before.
+                self.assertEqual(len(words), 2)
+                self.assertTrue(case.text.endswith(f"because it was {words[1]}. So the")
+                                or case.text.endswith(f"because it was too {words[1]}. So the"), case.text)
+                self.assertEqual(words[0], answer)
+            elif case.subject == "culprit":
+                self.assertEqual(words, [answer])
+                self.assertIn("belonged", "".join(pieces[case.positions[0] - 3:case.positions[0]]))
+            else:
+                self.assertTrue(case.text.endswith(" mole"))
+                self.assertGreaterEqual(len(pieces), 12)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "have 0 cases of 'unicorn'"):
+            heed.microworld.evidence(self.model, "unicorn", 1, max_stories=20)
+
     def test_paths(self):
         paths = self.graph.paths(3)
         self.assertEqual(len({path.nodes[0].position for path in paths}), 3)
@@ -116,6 +148,11 @@ class Graphs(TestCase):
         small = self.graph.pruned(0.5, 0.9)
         self.assertLess(len(small.nodes), len(self.graph.nodes))
         self.assertLess(np.count_nonzero(small.edges), np.count_nonzero(self.graph.edges))
+        influence = self.graph.token_influence()
+        few = self.graph.pruned(0.5, 0.9, min_token_share=0.05)
+        self.assertEqual([few.nodes[i].position for i in few.of_kind("token")],
+                         np.flatnonzero(influence >= 0.05 * influence.sum()).tolist())
+        self.assertLess(len(few.token_influence()), len(influence))
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "graph.json"
             small.save(path)
@@ -149,6 +186,7 @@ class Graphs(TestCase):
                 (lambda: graphs.attribution_graph(self.model, [TEXT, TEXT]), "one text"),
                 (lambda: graphs.attribution_graph(self.model, TEXT * 5, max_neurons=10000), "MiB"),
                 (lambda: self.graph.pruned(0), "share is 0"),
+                (lambda: self.graph.pruned(min_token_share=1), "min_token_share is 1"),
                 (lambda: self.graph.paths(logit=0), "no logit")):
             with self.subTest(message), self.assertRaisesRegex(heed.errors.InvalidArgument, message):
                 call()
