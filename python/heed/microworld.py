@@ -44,10 +44,10 @@ def evidence(model, subject: str, count: int, seed: int = 1, min_tokens: int = 2
     or "mole" (any of its senses; "mole/skin": one), as tokens of a model of the microworld. The texts
     are stories from their beginnings. ``min_tokens``: shorter texts are left out."""
     found: List[Evidence] = []
-    kind = {"culprit": ["mystery"], "adjective": [], "fate": ["creature"]}.get(
-        subject.split("/")[0], ["album"])
+    kinds_of: Dict[str, List[str]] = {"culprit": ["mystery"], "adjective": [], "fate": ["creature"]}
+    wanted = kinds_of.get(subject.split("/")[0], ["album"])
     for index in range(max_stories):
-        known = story(seed, index, kind)
+        known = story(seed, index, wanted)
         whole = known["text"].encode()
         for case in known["evidence"]:
             if subject not in (case["subject"], case["subject"].split("/")[0]):
