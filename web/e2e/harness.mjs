@@ -135,11 +135,24 @@ export function startBrowser() {
   });
 }
 
+/** Opens a model of the reader's own in the static page, and a link with it. */
+async function openOwn(page, folder, link) {
+  await page.getByRole('button', { name: /^Model: / }).click();
+  const files = ['config.json', 'model.safetensors'].map((name) => path.join(folder, name));
+  await page.getByRole('group', { name: 'Models' }).getByLabel('Files of a model').setInputFiles(files);
+  await page.waitForURL(/[?&]model=/);
+  const name = /[?&]model=([^&]*)/.exec(page.url())[1];
+  const [mode, query = ''] = link.split('?');
+  await page.evaluate((hash) => (location.hash = hash), `${mode}?${query.replace(/(^|&)model=[^&]*/, '')}&model=${name}`);
+}
+
 /**
- * Call at the top of a test file. `session.open(link, options)` gives a page; the test fails where the page
+ * Call at the top of a test file, with the directory of a model other than starter where one is tested; the static page
+ * opens it as a reader's own. `session.open(link, options)` gives a page; the test fails where the page
  * logs an error, and `session.get(path)` asks the API at `session.address`; `session.page` is where the page is.
  */
 export function useExplorer(serverOptions, model) {
+  const own = process.env.HEED_STATIC ? model : undefined;
   const session = { address: '', page: '', browser: null, server: null, files: null };
   before(async () => {
     session.server = await startServer(serverOptions, model);
@@ -183,8 +196,9 @@ export function useExplorer(serverOptions, model) {
       const isAbsent = /\/api\/translator$/.test(message.location().url) && message.text().includes('404');
       if (message.type() === 'error' && !isAbsent) page.problems.push(message.text());
     });
-    await page.goto(`${session.page}/${link}`);
+    await page.goto(`${session.page}/${own ? '' : link}`);
     await page.locator('main h1').first().waitFor();
+    if (own) await openOwn(page, own, link);
     return page;
   };
   return session;

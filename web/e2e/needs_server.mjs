@@ -6,8 +6,6 @@ export const needServer = [
   { file: 'models.test.mjs', why: 'downloads into the cache of the machine; the page’s own downloads are in static.test.mjs' },
   { file: 'training.test.mjs', why: 'a run goes on while the page is closed, and is kept on disk' },
   { file: 'watch.test.mjs', why: 'runs on disk' },
-  { file: 'families.test.mjs', why: 'other models than those that come with the page' },
-  { file: 'ids.test.mjs', why: 'a model without a tokenizer' },
   { file: 'translate.test.mjs', why: 'a translator' },
   { file: 'beams.test.mjs', why: 'a translator' },
   { file: 'by_word.test.mjs', test: 'a head that the link, the example or the user names stays; it is picked again on request', why: requests },
