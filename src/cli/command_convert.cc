@@ -89,7 +89,8 @@ void add_convert_command(Command app) {
   command->add_option("-o,--out", options->out, "Write to this directory, or GGUF file NAME.gguf")
       ->required()
       ->type_name("DIR");
-  command->add_flag("--embedding", options->embedding, "Store the token embedding in DTYPE too");
+  command->add_flag("--embedding", options->embedding,
+                    "Store embeddings too: tokens in DTYPE, positions in bf16");
   command->add_flag("--compute-f32", options->compute_f32,
                     "Mark the model to be computed in f32 with the stored numbers");
   command->add_flag("--force", options->force, "Replace an existing model");

@@ -67,9 +67,10 @@ TokenizerConfig read_tokenizer_config(const std::filesystem::path& directory_or_
 // With a format other than f32, the matrices of linear layers are quantised to it: bf16 as tensors
 // of BF16, integers as src/formats/integer_weights.h describes; config.json names the format under
 // the key `heed`. Embedding tables (also one tied to the unembedding), norms and biases stay f32,
-// but for the token embedding where `embedding` says otherwise. Loaded again, the model computes,
-// to the bit, what it would if it were prepared in that format; with `f32` arithmetic, what the
-// rounded numbers give in f32.
+// but where `embedding` says otherwise: for the token embedding, which is stored in the format, and
+// the position embedding, stored in bf16. Loaded again, the model computes, to the bit, what it
+// would if it were prepared in that format; with `f32` arithmetic, what the rounded numbers give in
+// f32.
 //
 // All files are written under temporary names before the first is renamed, so that a full disk
 // leaves the old model. A crash between two renames leaves the new weights with unchanged

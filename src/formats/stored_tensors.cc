@@ -169,14 +169,18 @@ bool StoredModel::has_parameter(const StoredTensor& stored) const {
 }
 
 // The matrices of linear layers; an unembedding tied to the token table is that table.
-bool StoredModel::is_rounded(const StoredTensor& stored) const {
+// What a tensor is written in.
+WeightFormat StoredModel::format_of(const StoredTensor& stored) const {
   const auto [role, part] = std::pair(stored.parameter.role, stored.parameter.part);
-  return part == Part::weight &&
-         (is_linear(role) || (rounds_embedding_ && role == Role::token_embedding));
+  if (part != Part::weight || weights_ == WeightFormat::f32) return WeightFormat::f32;
+  if (is_linear(role)) return weights_;
+  if (!rounds_embedding_) return WeightFormat::f32;
+  if (role == Role::token_embedding) return weights_;
+  return role == Role::position_embedding ? WeightFormat::bf16 : WeightFormat::f32;
 }
 
 bool StoredModel::holds_integers(const StoredTensor& stored) const {
-  return is_integer(weights_) && is_rounded(stored);
+  return is_integer(format_of(stored));
 }
 
 bool StoredModel::is_computed(std::string_view bare_name) const {
@@ -202,7 +206,7 @@ std::string_view StoredModel::stored_name(std::string_view name) const {
     }
     const std::string_view parameter = name.substr(0, name.size() - length);
     const auto found = by_name_.find(parameter);
-    if (found != by_name_.end() && is_rounded(*found->second)) return parameter;
+    if (found != by_name_.end() && holds_integers(*found->second)) return parameter;
   }
   return name;
 }
@@ -487,13 +491,14 @@ Tensor<float> StoredModel::in_file(const StoredTensor& stored, View<const float>
 void StoredModel::require_finite(const Parameters& parameters) const {
   if (weights_ == WeightFormat::f32) return;
   for (const StoredTensor& stored : tensors_) {
-    const bool is_written = is_multiplied(architecture_, stored.parameter) || is_rounded(stored);
-    if (!is_written || !has_parameter(stored)) continue;
+    const WeightFormat format =
+        is_multiplied(architecture_, stored.parameter) ? weights_ : format_of(stored);
+    if (format == WeightFormat::f32 || !has_parameter(stored)) continue;
     const std::optional<float> beyond = kernels::find_not_finite(
-        rows_of(parameters.tensor(stored.parameter), stored).span(), weights_);
+        rows_of(parameters.tensor(stored.parameter), stored).span(), format);
     require(!beyond, ErrorCode::unsupported,
             "'{}' holds the weight {}, which is not finite in {}: convert to f32", stored.name,
-            beyond.value_or(0), kernels::weight_format_name(weights_));
+            beyond.value_or(0), kernels::weight_format_name(format));
   }
 }
 
@@ -543,7 +548,7 @@ void StoredModel::append_joined(const StoredTensor& stored, const Parameters& pa
   }
   OutgoingTensor tensor{
       .name = stored.name, .dtype = DType::f32, .shape = shape, .produce = produce};
-  const bool rounds = weights_ == WeightFormat::bf16 && is_rounded(stored);
+  const bool rounds = format_of(stored) == WeightFormat::bf16;
   tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
 }
 
@@ -579,7 +584,7 @@ void StoredModel::append(const StoredTensor& stored, const Parameters& parameter
     check(stored.storage == Storage::straight && !is_copied, "tables are stored as they are");
     tensor.produce = in_pieces(schedule, part, rows);
   }
-  const bool rounds = weights_ == WeightFormat::bf16 && is_rounded(stored);
+  const bool rounds = format_of(stored) == WeightFormat::bf16;
   tensors.push_back(rounds ? as_bf16(std::move(tensor)) : std::move(tensor));
 }
 

@@ -20,7 +20,8 @@
 namespace heed {
 
 // How a file rounds a model: the matrices of its linear layers and, where it says so, its token
-// embedding, which is never multiplied in that format.
+// embedding, which is never multiplied in that format, and its position embedding, to bf16. Those
+// are read from single numbers of any type.
 struct RoundedParts {
   kernels::WeightFormat weights = kernels::WeightFormat::f32;
   bool embedding = false;
@@ -58,7 +59,7 @@ class StoredModel {
   // Under the first of its names that the file has.
   const TensorEntry* find(const TensorSource& source, const StoredTensor& stored) const;
   StoredIntegers integers_of(const TensorSource& source, const StoredTensor& stored) const;
-  bool is_rounded(const StoredTensor& stored) const;
+  kernels::WeightFormat format_of(const StoredTensor& stored) const;
   bool holds_integers(const StoredTensor& stored) const;
   bool has_parameter(const StoredTensor& stored) const;
   bool is_computed(std::string_view bare_name) const;

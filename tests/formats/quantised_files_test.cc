@@ -99,6 +99,15 @@ TEST(QuantisedFiles, MayRoundTheEmbeddingAndComputeInF32) {
       for (std::size_t i = 0; i < before.size(); ++i) {
         ASSERT_NEAR(after[i], before[i], 0.51F * largest / 7) << i;
       }
+      // Positions are stored in bf16 whatever the format.
+      const auto positions = [](const Transformer& of) {
+        return of.parameters().tensor(testing::gpt2_parameter("wpe.weight")).span();
+      };
+      EXPECT_FALSE(std::ranges::equal(positions(transformer), positions(loaded)));
+      EXPECT_TRUE(std::ranges::equal(
+          positions(transformer), positions(loaded),
+          [](float whole, float rounded) { return bf16_to_f32(f32_to_bf16(whole)) == rounded; }));
+      EXPECT_TRUE(std::ranges::equal(positions(transformer), positions(matrices)));
       // Products are of the stored numbers in f32.
       Transformer in_f32({.stacks = {config}});
       std::ranges::copy(loaded.parameters().all(), in_f32.parameters().all().begin());
