@@ -23,22 +23,29 @@ const startMilliseconds = 60_000;
 /** The static page starts an engine of its own in every window. */
 const waitMilliseconds = process.env.HEED_STATIC ? 45_000 : 15_000;
 
-/** What the page's starter is to be compared with: the same stored numbers, since static files hold them rounded. */
+const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
+
+/**
+ * What the page's starter is to be compared with: the same stored numbers, since static files hold them rounded; and
+ * the stories in which the program looks for contexts of starter's neurons. A model, and options.
+ */
 function starterOfPage() {
   const where = process.env.HEED_STATIC;
-  if (!where || where.startsWith('http:')) return 'starter';
+  if (!where || where.startsWith('http:')) return ['starter'];
   const folder = path.resolve(root, where);
   const stored = readdirSync(path.join(folder, 'models')).find((name) => name.startsWith('starter-'));
   const named = path.join(mkdtempSync(path.join(tmpdir(), 'heed-e2e-')), 'starter'); // a model is called like its folder
   cpSync(path.join(folder, 'models', stored), named, { recursive: true });
   process.on('exit', () => rmSync(path.dirname(named), { recursive: true, force: true }));
-  return named;
+  const stories = path.join(path.dirname(named), 'stories.txt');
+  execFileSync(binary, ['microworld', '-n', '400', '-s', '2', '-o', stories], { stdio: 'ignore' });
+  return [named, '--corpus', stories];
 }
 
-export async function startServer(options = [], model = starterOfPage()) {
+export async function startServer(options = [], model = undefined) {
   if (process.env.HEED_ADDRESS) return { address: process.env.HEED_ADDRESS.replace(/\/$/, ''), stop: async () => {} };
-  const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
-  const child = spawn(binary, ['explore', '-m', model, '--port', '0', ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const opened = model ? [model] : starterOfPage();
+  const child = spawn(binary, ['explore', '-m', ...opened, '--port', '0', ...options], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise((resolve) => child.once('close', resolve));
   const stop = async () => {
     child.kill('SIGTERM');
@@ -215,12 +222,11 @@ export async function translatorOf(session) {
 
 /** Writes a model to a GGUF file. */
 export function convertToGguf(model, type, file) {
-  execFileSync(process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed'), ['convert', model, '--dtype', type, '--out', file], { cwd: root, stdio: 'ignore' });
+  execFileSync(binary, ['convert', model, '--dtype', type, '--out', file], { cwd: root, stdio: 'ignore' });
 }
 
 /** What `heed params NAME --json` says. */
 export function paramsOf(name) {
-  const binary = process.env.HEED_BINARY ?? path.join(root, 'build/release/bin/heed');
   return JSON.parse(execFileSync(binary, ['params', name, '--json'], { cwd: root, encoding: 'utf8' }));
 }
 
