@@ -46,7 +46,7 @@ set(heed_unused_in_browsers
   server/listener.cc server/serve.cc)
 
 # Folders that compute little: compiled for size, like the server.
-set(heed_small_in_browsers tokenizer chat comm microworld scoring download formats train microworld_checks engine)
+set(heed_small_in_browsers model tokenizer chat comm microworld scoring download formats train microworld_checks engine)
 
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/microscope/figures/figure_files.cc
   ${PROJECT_SOURCE_DIR}/src/microscope/figures/browser/figure_image.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -63,6 +63,16 @@ add_custom_command(OUTPUT ${heed_unicode}/unicode_tables.inc
   COMMENT "Asking utf8proc about every character" VERBATIM)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/cmake/wasm/unicode.cc PROPERTIES
   OBJECT_DEPENDS ${heed_unicode}/unicode_tables.inc)
+
+# Replaces the path of openapi.json by that of its part which the engine reads.
+find_program(HEED_NODE NAMES node nodejs REQUIRED NO_CMAKE_FIND_ROOT_PATH)
+function(heed_wasm_openapi path)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/wasm/openapi.mjs)
+  set(part ${CMAKE_BINARY_DIR}/openapi.json)
+  add_custom_command(OUTPUT ${part} COMMAND ${HEED_NODE} ${script} ${${path}} ${part}
+    DEPENDS ${script} ${${path}} VERBATIM)
+  set(${path} ${part} PARENT_SCOPE)
+endfunction()
 
 # What other libraries would be linked for, and older C++ libraries lack.
 function(heed_wasm_support)
