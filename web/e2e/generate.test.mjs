@@ -69,10 +69,11 @@ test('steps forward, back and through past steps by keyboard, with the tokens, d
 
   const answer = await session.get(`/api/traces/${whole.id}/attention/self/1/2/rows/${position}?top=6`);
   const positions = answer.positions.filter(({ weight }) => weight > 0);
-  await page.waitForFunction(([count, place]) => {
-    const items = document.querySelectorAll('.lists ol')[0]?.children;
-    return items?.length === count && items[0].querySelector('.place').textContent === String(place);
-  }, [positions.length, positions[0].position]);
+  // All places, since the first is often that of the step before, too.
+  await page.waitForFunction((places) => {
+    const items = document.querySelectorAll('.lists ol')[0]?.querySelectorAll('.place') ?? [];
+    return [...items].map((item) => item.textContent).join() === places;
+  }, positions.map(({ position: place }) => place).join());
   const weights = await page.locator('.lists ol').first().locator('.weight').allTextContents();
   positions.forEach(({ weight }, index) => assertShows(weights[index], weight, `attention of the step, ${index}`));
   assert.deepEqual(page.problems, []);
