@@ -24,10 +24,10 @@ const { getLlama } = await import(pathToFileURL(entry).href);
 const llama = await getLlama({ gpu: false, build: "never", skipDownload: true, logLevel: "error" });
 
 const generated = 64;
-// Of the range of a prompt's logits. In f32, llama.cpp's GELU is a table of f16, beside f16 and bf16 it rounds rows of
-// activations to the type of the weights, and beside blocks both round them to 8 bits, in groups of 32, or of 256 beside K-quants there
-// (here in groups of 32 everywhere: of starter in Q4_K_M, heed's logits are at most 1.2e-2 from those of the restored
-// weights in f32, llama.cpp's 1.8e-2, on six prompts).
+// Of the range of a prompt's logits. In f32, llama.cpp's GELU is a table of f16; beside f16 and bf16 it rounds rows of
+// activations to the type of the weights; beside blocks both programs round them to 8 bits, in groups of 32, but llama.cpp
+// in groups of 256 beside K-quants: of starter in Q4_K_M, heed's logits are at most 1.2e-2 from those of the restored
+// weights in f32 and llama.cpp's 1.8e-2, on six prompts.
 const tolerances = { f32: 2e-3, f16: 5e-3, bf16: 2e-2, q8_0: 3e-2, q4_0: 3e-2, q4_k_m: 6e-2 };
 
 const run = (...options) =>
