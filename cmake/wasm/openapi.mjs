@@ -1,5 +1,5 @@
 // Of openapi.json, what the engine itself reads: the queries of every route (src/server/openapi.cc). A page has no use for
-// the rest, and waits for every byte.
+// the rest, which would lengthen its download.
 //   node openapi.mjs FROM TO
 import { readFileSync, writeFileSync } from 'node:fs';
 

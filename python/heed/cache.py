@@ -9,6 +9,7 @@ import numpy as np
 from . import _files, _heed, _inputs, stacks
 from .errors import InvalidArgument, NotFound
 from .names import get_act_name
+from .stored_pass import META, PREFIX, GivenPass, NoModel, StoredPass
 
 
 class LazyAttention(np.lib.mixins.NDArrayOperatorsMixin):
@@ -121,91 +122,13 @@ def _mask(lengths) -> np.ndarray:
     return (np.arange(lengths.max())[None] < lengths[:, None]).astype(np.int64)
 
 
-# Of a pass, beside its activations.
-_PREFIX = "heed."
-_META = ("tokens", "source_tokens", "sequences", "lengths", "source_lengths", "positions")
-
-
-class _Stored:
-    """A pass that was stored, read as heed's own is."""
-
-    def __init__(self, arrays, model=None):
-        self.model = model
-        # Whether these are values of a pass, so that what follows from them can be computed.
-        self.of_pass = bool(arrays.get(_PREFIX + "of_pass", True))
-        meta = {key: np.asarray(arrays[_PREFIX + key]).tolist() for key in _META}
-        self.tokens, self.source_tokens = meta["tokens"], meta["source_tokens"]
-        self.sequences, self.positions = meta["sequences"], meta["positions"]
-        self.lengths, self.source_lengths = meta["lengths"], meta["source_lengths"]
-        self._values = {name: values for name, values in arrays.items()
-                        if not name.startswith(_PREFIX)}
-
-    @property
-    def names(self):
-        return list(self._values)
-
-    @property
-    def bytes(self) -> int:
-        return sum(values.nbytes for values in self._values.values())
-
-    def has(self, name) -> bool:
-        return name in self._values
-
-    def is_lazy(self, name) -> bool:
-        return False
-
-    def at(self, name) -> np.ndarray:
-        return self._values[name]
-
-    def full_name(self, name) -> str:
-        suffix = "_grad" if name.endswith("_grad") else ""
-        short = get_act_name(name[:len(name) - len(suffix)]) + suffix
-        found = [full for full in (name, short) if full in self._values]
-        if not found:
-            raise NotFound(f"'{name}' is not in the stored cache")
-        return found[0]
-
-
-class _Given(_Stored):
-    """Arrays (B, T, …) by name that a user collected: activations, or gradients under their names."""
-
-    def __init__(self, arrays, model):
-        self.model, self.of_pass = model, False
-        names = {name: np.asarray(values) for name, values in arrays.items()}
-        if not names:
-            raise InvalidArgument("a cache of no activations")
-        for name, values in names.items():
-            if not isinstance(name, str) or values.ndim < 3:
-                raise InvalidArgument(f"the values at {name!r} have the shape {values.shape}, expected "
-                                      "(B, T, …) at a name")
-        known = set(model.hook_names)
-        self._values = {name if name in known else get_act_name(name): values
-                        for name, values in names.items()}
-        first = next((values for name, values in self._values.items()
-                      if not name.endswith(("hook_pattern", "hook_attn_scores"))), None)
-        shape = next(iter(self._values.values())).shape if first is None else first.shape
-        self.sequences = int(shape[0])
-        self.positions = int(shape[1] if first is not None else shape[2])
-        self.lengths, self.source_lengths = [self.positions] * self.sequences, []
-        self.tokens, self.source_tokens = [], []
-
-
 def _restored(arrays, model=None):
     kinds = {kind.__name__: kind for kind in (ActivationCache, PairActivationCache)}
-    kind = kinds.get(str(arrays.get(_PREFIX + "kind")))
-    if kind is None or any(_PREFIX + key not in arrays for key in _META):
+    kind = kinds.get(str(arrays.get(PREFIX + "kind")))
+    if kind is None or any(PREFIX + key not in arrays for key in META):
         raise InvalidArgument("these are not the activations of a cache of heed's")
-    model = _NoModel() if model is None else model
-    return kind(_Stored(arrays, model), model, without_batch=not bool(arrays[_PREFIX + "batch"]))
-
-
-class _NoModel:
-    """In the place of the model of a cache that was read without it."""
-
-    def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise InvalidArgument("the cache was read without its model: heed.load_cache(path, model)")
+    model = NoModel() if model is None else model
+    return kind(StoredPass(arrays, model), model, without_batch=not bool(arrays[PREFIX + "batch"]))
 
 
 def load_cache(path, model=None):
@@ -302,11 +225,11 @@ class RecordedActivations(Mapping):
         kept = {name: np.asarray(LazyAttention(recorded, name) if recorded.is_lazy(name)
                                  else recorded.at(name)) for name in recorded.names}
         kept.update({name: np.asarray(values) for name, values in self._features.items()})
-        for key in _META:
-            kept[_PREFIX + key] = np.array(getattr(recorded, key))
-        kept[_PREFIX + "kind"] = np.array(type(self).__name__)
-        kept[_PREFIX + "batch"] = np.array(self.has_batch_dim)
-        kept[_PREFIX + "of_pass"] = np.array(getattr(recorded, "of_pass", True))
+        for key in META:
+            kept[PREFIX + key] = np.array(getattr(recorded, key))
+        kept[PREFIX + "kind"] = np.array(type(self).__name__)
+        kept[PREFIX + "batch"] = np.array(self.has_batch_dim)
+        kept[PREFIX + "of_pass"] = np.array(getattr(recorded, "of_pass", True))
         return kept
 
     def __reduce__(self):
@@ -355,9 +278,9 @@ class ActivationCache(RecordedActivations):
 
     def __init__(self, recorded, model, without_batch: bool = False):
         if isinstance(recorded, Mapping):
-            recorded = _Given(recorded, model)
+            recorded = GivenPass(recorded, model)
         super().__init__(recorded, model, without_batch)
-        self._stacks: Any = stacks if isinstance(recorded, _Stored) else _heed
+        self._stacks: Any = stacks if isinstance(recorded, StoredPass) else _heed
 
     def _name(self, key) -> str:
         name, layer, kind = self._parts(key)
@@ -429,12 +352,12 @@ class ActivationCache(RecordedActivations):
         also ["0_pre", …, "final_post"].
         """
         positions = self._positions(pos_slice)
-        values, labels = self._stacks.accumulated_residual(self._recorded, self._layer(layer), mlp_input,
-                                                    positions, incl_mid)
+        values, labels = self._stacks.accumulated_residual(
+            self._recorded, self._layer(layer), mlp_input, positions, incl_mid)
         if apply_ln:
             is_final = self._layer(layer) in (-1, self.model.cfg.n_layers)
-            values = self._stacks.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
-                                            positions, is_final)
+            values = self._stacks.normalised_stack(
+                self._recorded, values, self._layer(layer), mlp_input, positions, is_final)
         return self._stack((values, labels), pos_slice, return_labels)
 
     def decompose_resid(self, layer: Optional[int] = None, mlp_input: bool = False,
@@ -443,11 +366,11 @@ class ActivationCache(RecordedActivations):
         """What wrote to the stream before ``layer``: embeddings, and the outputs of attention
         and feed-forward layers ("attn", "mlp" or "all" of them), (parts, B, P, C)."""
         positions = self._positions(pos_slice)
-        values, labels = self._stacks.decomposed_residual(self._recorded, self._layer(layer), mlp_input,
-                                                   positions, mode)
+        values, labels = self._stacks.decomposed_residual(
+            self._recorded, self._layer(layer), mlp_input, positions, mode)
         if apply_ln:
-            values = self._stacks.normalised_stack(self._recorded, values, self._layer(layer), mlp_input,
-                                            positions, False)
+            values = self._stacks.normalised_stack(
+                self._recorded, values, self._layer(layer), mlp_input, positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
 
     def stack_head_results(self, layer: int = -1, return_labels: bool = False,
@@ -455,11 +378,11 @@ class ActivationCache(RecordedActivations):
         """What each head wrote to the stream before ``layer`` (-1: after the last), "L0H0" first;
         with ``incl_remainder``, what else the stream holds: (parts, B, P, C)."""
         positions = self._positions(pos_slice)
-        values, labels = self._stacks.head_results(self._recorded, self._layer(layer), positions,
-                                            incl_remainder)
+        values, labels = self._stacks.head_results(
+            self._recorded, self._layer(layer), positions, incl_remainder)
         if apply_ln:
-            values = self._stacks.normalised_stack(self._recorded, values, self._layer(layer), False,
-                                            positions, False)
+            values = self._stacks.normalised_stack(
+                self._recorded, values, self._layer(layer), False, positions, False)
         return self._stack((values, labels), pos_slice, return_labels)
 
     def get_neuron_results(self, layer: int, neuron_slice=None, pos_slice=None) -> np.ndarray:
@@ -547,9 +470,9 @@ class ActivationCache(RecordedActivations):
         """A stack as the norm before ``layer`` (None: the final norm) scales the stream, with the
         scale of the pass: centred, where the norm centres, and divided. ``recompute_ln``: with
         the scale of each part itself, of the final norm."""
-        values = self._stacks.normalised_stack(self._recorded, self._whole(residual_stack, pos_slice),
-                                        self._layer(layer), mlp_input, self._positions(pos_slice),
-                                        recompute_ln)
+        values = self._stacks.normalised_stack(
+            self._recorded, self._whole(residual_stack, pos_slice), self._layer(layer), mlp_input,
+            self._positions(pos_slice), recompute_ln)
         return self._sliced(values, pos_slice)
 
     def logit_attrs(self, residual_stack, tokens, incorrect_tokens=None,

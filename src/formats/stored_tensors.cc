@@ -168,8 +168,8 @@ bool StoredModel::has_parameter(const StoredTensor& stored) const {
   return parameters_.find(parameter_name(stored.parameter)) != nullptr;
 }
 
-// The matrices of linear layers; an unembedding tied to the token table is that table.
-// What a tensor is written in.
+// What a tensor is written in: other than f32 are the matrices of linear layers, and embeddings
+// where they are rounded, too. An unembedding tied to the token table is that table.
 WeightFormat StoredModel::format_of(const StoredTensor& stored) const {
   const auto [role, part] = std::pair(stored.parameter.role, stored.parameter.part);
   if (part != Part::weight || weights_ == WeightFormat::f32) return WeightFormat::f32;

@@ -1,4 +1,4 @@
-// Children of a test, which are waited for, but never for ever: one that does not end is killed,
+// Children of a test, each waited for within a limit of time: one that does not end is killed,
 // and the test fails.
 #pragma once
 
