@@ -1,7 +1,7 @@
 // What readers stumbled over: captions of a former word, cut rows, hidden parts and missing scales.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { meet, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
+import { meet, overflowsSideways, picture, seriousFindings, settled, translatorOf, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const prompt = (page) => page.getByLabel('Prompt', { exact: true });
@@ -266,7 +266,7 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
   const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training'];
   for (const link of [
     'count', 'count?config=t5-small', ...[0, 5].map((from) => `follow?text=${text}&open=${views.slice(from, from + 5).join('+')}`), `generate?text=${text}`,
-    ...['heads', 'map', 'words', 'lens', 'neurons', 'vectors'].map((view) => `compare?view=${view}`), `change?text=${text}&changes=L1H1`, 'watch-it-learn', 'translate', ...chapters.map((chapter) => `learn?chapter=${chapter}`),
+    ...['heads', 'map', 'words', 'lens', 'neurons', 'vectors'].map((view) => `compare?view=${view}`), `change?text=${text}&changes=L1H1`, 'watch-it-learn', ...((await translatorOf(session)) ? ['translate'] : []), ...chapters.map((chapter) => `learn?chapter=${chapter}`),
   ]) {
     await page.goto('about:blank');
     await page.goto(`${session.page}/#/${link}`);
