@@ -117,7 +117,7 @@ test('no serious findings or overflow, at both widths, light and dark', async ()
       const page = await session.open(follow(id), { width, dark });
       await page.locator(`#more-${id} :is(.dot, [data-testid=neuron-switch], [data-testid=culprit-verdict])`).first().waitFor({ timeout: 180_000 });
       if (id === 'memory') await page.locator('#more-memory').getByRole('button', { name: /^Switch neuron/ }).click();
-      await settled(page);
+      await settled(page, { timeout: 180_000 }); // the stories are searched
       assert.deepEqual(await seriousFindings(page), [], `${id} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${id} at ${width}`);
       await picture(page, `meaning-${id}-${width}-${dark ? 'dark' : 'light'}`);
