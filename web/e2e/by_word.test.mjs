@@ -1,7 +1,7 @@
 // Attention by whole words, the head that is picked by its effect, the gradient of one loss, and words by depth.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exported, openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
+import { exported, meet, openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
@@ -169,12 +169,12 @@ test('where no single edge decides, and where no word stands before, it says so'
 
 test('a head that the link, the example or the user names stays; it is picked again on request', async () => {
   const asked = [];
-  const watched = (page) => page.on('request', (request) => /\/head\?position=/.test(request.url()) && asked.push(request.url()));
+  const watched = (page) => meet(page, /\/head\?position=/, ({ path }) => void asked.push(path));
   const { examples: [first] } = await session.get('/api/model');
   const settled = (page) => page.waitForTimeout(700);
 
   const page = await session.open('#/follow');
-  watched(page);
+  await watched(page);
   await page.reload();
   await page.locator('.said .figure').first().waitFor();
   await settled(page);
@@ -199,7 +199,7 @@ test('a head that the link, the example or the user names stays; it is picked ag
   asked.length = 0;
 
   const given = await session.open(linkOf(short, '&layer=2&head=1'));
-  watched(given);
+  await watched(given);
   await given.locator('.said .figure').first().waitFor();
   await wordRow(given).nth(1).click();
   await settled(given);
@@ -224,11 +224,9 @@ test('while edges are cut the rest is shown, and another text stops it', async (
   await page.locator('.said .figure').first().waitFor();
   let release;
   const held = new Promise((resolve) => (release = resolve));
-  const cancelled = page.waitForEvent('requestfailed', { predicate: (request) => request.url().includes('/head?position=') });
-  await page.route(/\/head\?position=/, async (route) => {
-    await held;
-    await route.continue().catch(() => {});
-  });
+  let stopped;
+  const cancelled = new Promise((resolve) => (stopped = resolve));
+  await meet(page, /\/head\?position=/, () => held, () => stopped());
   await page.getByRole('button', { name: 'Pick the head by its effect' }).click();
   await page.getByRole('progressbar', { name: /^Cutting edges/ }).waitFor();
   await page.locator('.said .figure').first().waitFor();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
+import { meet, openTables, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -274,7 +274,7 @@ test('changes beyond the end of a shorter text are marked and not sent', async (
   await page.getByTestId('kl').waitFor();
   assert.equal(await page.getByTestId('changes').getByText('not applied').count(), 0);
   const sent = [];
-  page.on('request', (request) => request.url().endsWith('/api/traces') && sent.push(request.postData()));
+  await meet(page, /^\/api\/traces$/, ({ body }) => void sent.push(body));
   const prompt = page.getByRole('textbox').first();
   await prompt.fill('The fox waited');
   await page.getByRole('button', { name: 'Run' }).click();

@@ -222,7 +222,7 @@ test('tokens, activations and contexts of a neuron equal those of the API', asyn
   assertShows(await page.getByTestId('activation').textContent(), wanted.activations[0], 'at the first word');
   assert.equal(wanted.activations.length, tokens.length);
   const list = page.getByTestId('contexts').locator('li');
-  await list.first().waitFor({ timeout: 60_000 });
+  await list.first().waitFor({ timeout: 180_000 }); // the stories are searched
   assert.equal(await list.count(), contexts.length);
   assertShows(await list.first().locator('.number').textContent(), contexts[0].activation, 'the strongest context');
   assert.equal(await list.first().locator('mark').textContent(), contexts[0].tokens[contexts[0].position].text.trim());

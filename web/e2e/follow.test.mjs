@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
+import { meet, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { assertSame, assertShows, readNumber } from './numbers.mjs';
 
 const session = useExplorer();
@@ -262,4 +262,30 @@ test('animations run, unless reduced motion is preferred', async () => {
   };
   assert.ok((await durations('no-preference')) > 0.5);
   assert.ok((await durations('reduce')) < 0.01);
+});
+
+test('a word that is clicked asks for the numbers of the first view before all others', async () => {
+  const page = await session.open(link());
+  await answers(page);
+  await page.locator('#next tbody tr').first().waitFor();
+  await settled(page);
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  const asked = [];
+  await meet(page, /^\/api\/traces\/[^/]+\/./, ({ path }) => {
+    asked.push(/([^/]+)\?/.exec(path)[1]);
+    return path.includes('/walk?') ? held : undefined;
+  });
+  const said = page.locator('.said strong.query');
+  await page.getByRole('region', { name: 'At a glance' }).locator('.tokens > button').nth(5).click();
+  await page.locator('.first .next h2').filter({ hasText: '“forest”' }).waitFor();
+  await page.waitForTimeout(700);
+  assert.deepEqual([...asked].sort(), ['next', 'walk']);
+  release();
+  await said.filter({ hasText: '“forest”' }).waitFor();
+  await page.getByRole('heading', { name: /the query of “forest”/ }).waitFor();
+  await settled(page);
+  assert.ok(asked.length > 10, `the sections below follow: ${asked}`);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
 });

@@ -11,7 +11,7 @@
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before } from 'node:test';
@@ -38,8 +38,29 @@ function starterOfPage() {
   cpSync(path.join(folder, 'models', stored), named, { recursive: true });
   process.on('exit', () => rmSync(path.dirname(named), { recursive: true, force: true }));
   const stories = path.join(path.dirname(named), 'stories.txt');
-  execFileSync(binary, ['microworld', '-n', '400', '-s', '2', '-o', stories], { stdio: 'ignore' });
+  // Each with an end of line of its own, as the engine reads them: windows of another text begin at other words.
+  const written = JSON.parse(execFileSync(binary, ['microworld', '-n', '400', '-s', '2', '--json'], { encoding: 'utf8', maxBuffer: 2 ** 26 }));
+  writeFileSync(stories, written.stories.map(({ text }) => `${text}\n`).join(''));
   return [named, '--corpus', stories];
+}
+
+/** What the program knows by name alone of its own starter; of the page's the engine that the page has says it, in Node.js. */
+const ofOwnStarter = /^\/api\/(senses|probes)\b/;
+let engineOfPage;
+
+async function askEngineOfPage(where) {
+  engineOfPage ??= (async () => {
+    const folder = path.resolve(root, process.env.HEED_STATIC);
+    const find = (below, start) => path.join(folder, below, readdirSync(path.join(folder, below)).find((name) => name.startsWith(start)));
+    const { Engine } = await import('../../src/wasm/engine.mjs');
+    const engine = await Engine.load(path.join(find('', 'engine-'), 'heed.js'));
+    engine.put('starter', find('models', 'starter-'));
+    engine.open('starter');
+    return engine;
+  })();
+  const { status, bytes } = await (await engineOfPage).ask('GET', where);
+  if (status !== 200) throw new Error(`${where}: ${status} ${bytes}`);
+  return JSON.parse(bytes);
 }
 
 export async function startServer(options = [], model = undefined) {
@@ -70,12 +91,17 @@ export async function startServer(options = [], model = undefined) {
   return { address, stop };
 }
 
-/** In the page: counts the requests to the engines in workers that are not answered, as a browser does those to a server. */
+/**
+ * In the page: counts the requests to the engines in workers that are not answered, as a browser does those to a server, and
+ * shows a test those that it meets.
+ */
 function watchWorkers() {
   const pending = new Set();
   let changed = performance.now();
   const numbers = new WeakMap();
   let workers = 0;
+  /** What a test has met and not let through yet: by whom. */
+  const held = new Map();
   const { postMessage, terminate } = Worker.prototype;
   const change = (name, key) => {
     pending[name](key);
@@ -95,8 +121,32 @@ function watchWorkers() {
         if (data.kind === 'lost') forget(number);
       });
     }
-    if (message.kind === 'request') change('add', `${numbers.get(this)} ${message.id}`);
-    if (message.kind === 'stop') change('delete', `${numbers.get(this)} ${message.id}`);
+    if (message.kind === 'start' && globalThis.runsOfTest) {
+      const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+      postMessage.call(this, message, ...others);
+      return postMessage.call(this, { kind: 'put', call: -1, files: globalThis.runsOfTest.map(([path, text]) => ({ path, bytes: bytes(text) })) });
+    }
+    const key = `${numbers.get(this)} ${message.id}`;
+    if (message.kind === 'stop') {
+      change('delete', key);
+      const name = held.get(key);
+      if (held.delete(key)) return void globalThis[`${name}Stopped`](); // the engine has not seen it
+    }
+    if (message.kind === 'request') {
+      change('add', key);
+      const meeting = globalThis.meetings?.find(({ pattern }) => pattern.test(message.target));
+      if (meeting) {
+        held.set(key, meeting.name);
+        const { id, target: path, method, body } = message;
+        globalThis[meeting.name]({ path, method, body: new TextDecoder().decode(body) }).then((answer) => {
+          if (!held.delete(key)) return;
+          if (answer === null) return postMessage.call(this, message, ...others);
+          const bytes = new TextEncoder().encode(JSON.stringify(answer));
+          for (const data of [{ kind: 'head', id, status: 200, headers: [['Content-Type', 'application/json']] }, { kind: 'chunk', id, bytes }, { kind: 'end', id, error: '' }]) this.dispatchEvent(new MessageEvent('message', { data }));
+        });
+        return;
+      }
+    }
     return postMessage.call(this, message, ...others);
   };
   globalThis.areWorkersQuiet = () => pending.size === 0 && performance.now() - changed >= 500;
@@ -106,6 +156,33 @@ function watchWorkers() {
 export async function settled(page, options) {
   await page.waitForLoadState('networkidle', options);
   if (process.env.HEED_STATIC) await page.waitForFunction(() => globalThis.areWorkersQuiet(), undefined, options);
+}
+
+let meetings = 0;
+
+/**
+ * Shows a test the page's requests whose path and query match, to a server or to the engine in a worker: `met({ path, method,
+ * body })` may hold one by a promise, and answer it by what that gives, as JSON. `stopped` is called where the page gives one up.
+ */
+export async function meet(page, pattern, met, stopped = () => {}) {
+  if (!process.env.HEED_STATIC) {
+    page.on('requestfailed', (request) => {
+      const { pathname, search } = new URL(request.url());
+      if (pattern.test(pathname + search)) stopped();
+    });
+    await page.route(({ pathname, search }) => pattern.test(pathname + search), async (route) => {
+      const { pathname, search } = new URL(route.request().url());
+      const answer = await met({ path: pathname + search, method: route.request().method(), body: route.request().postData() ?? '' });
+      await (answer ? route.fulfill({ json: answer }) : route.continue()).catch(() => {}); // one that was given up
+    });
+    return;
+  }
+  const name = `met${++meetings}`;
+  await page.exposeFunction(name, async (request) => (await met(request)) ?? null);
+  await page.exposeFunction(`${name}Stopped`, stopped);
+  const add = ([source, by]) => void (globalThis.meetings ??= []).push({ pattern: new RegExp(source), name: by });
+  await page.addInitScript(add, [pattern.source, name]);
+  await page.evaluate(add, [pattern.source, name]);
 }
 
 /** Serves a folder as any web server does. */
@@ -153,16 +230,23 @@ async function openOwn(page, folder, link) {
   await page.evaluate((hash) => (location.hash = hash), `${mode}?${query.replace(/(^|&)model=[^&]*/, '')}&model=${name}`);
 }
 
+/** Files of runs where the engine of the static page keeps those that it trains, as base64. */
+function filesOfRuns(runs) {
+  return runs.flatMap((run) => readdirSync(run, { recursive: true }).map(String)
+    .filter((name) => statSync(path.join(run, name)).isFile())
+    .map((name) => [`/runs/${path.basename(run)}/${name}`, readFileSync(path.join(run, name)).toString('base64')]));
+}
+
 /**
  * Call at the top of a test file, with the directory of a model other than starter where one is tested; the static page
- * opens it as a reader's own. `session.open(link, options)` gives a page; the test fails where the page
+ * opens it as a reader's own. `runs` are directories of training runs to show. `session.open(link, options)` gives a page; the test fails where the page
  * logs an error, and `session.get(path)` asks the API at `session.address`; `session.page` is where the page is.
  */
-export function useExplorer(serverOptions, model) {
+export function useExplorer(serverOptions = [], model = undefined, runs = []) {
   const own = process.env.HEED_STATIC ? model : undefined;
   const session = { address: '', page: '', browser: null, server: null, files: null };
   before(async () => {
-    session.server = await startServer(serverOptions, model);
+    session.server = await startServer([...serverOptions, ...runs.flatMap((run) => ['--run', run])], model);
     session.page = session.address = session.server.address;
     if (process.env.HEED_STATIC) {
       session.files = await startStatic();
@@ -177,6 +261,7 @@ export function useExplorer(serverOptions, model) {
   });
 
   session.get = async (where) => {
+    if (process.env.HEED_STATIC && !process.env.HEED_STATIC.startsWith('http:') && !own && ofOwnStarter.test(where)) return askEngineOfPage(where);
     const response = await fetch(session.address + where);
     if (!response.ok) throw new Error(`${where}: ${response.status} ${await response.text()}`);
     return response.json();
@@ -189,13 +274,15 @@ export function useExplorer(serverOptions, model) {
     return new URLSearchParams({ ...defaults, ...changes }).toString();
   };
 
-  session.open = async (link = '', { width = 1280, height = 900, dark = false, motion = 'reduce', ...options } = {}) => {
+  /** A page in a window of its own, before it opens anything. */
+  session.blank = async ({ width = 1280, height = 900, dark = false, motion = 'reduce', ...options } = {}) => {
     const context = await session.browser.newContext({
       viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: motion, acceptDownloads: true, ...options,
     });
     const page = await context.newPage();
     page.setDefaultTimeout(waitMilliseconds);
     if (process.env.HEED_STATIC) await page.addInitScript(watchWorkers);
+    if (process.env.HEED_STATIC && runs.length > 0) await page.addInitScript((files) => (globalThis.runsOfTest = files), filesOfRuns(runs));
     page.problems = [];
     page.on('pageerror', (error) => page.problems.push(String(error)));
     page.on('console', (message) => {
@@ -203,6 +290,11 @@ export function useExplorer(serverOptions, model) {
       const isAbsent = /\/api\/translator$/.test(message.location().url) && message.text().includes('404');
       if (message.type() === 'error' && !isAbsent) page.problems.push(message.text());
     });
+    return page;
+  };
+
+  session.open = async (link = '', options = {}) => {
+    const page = await session.blank(options);
     await page.goto(`${session.page}/${own ? '' : link}`);
     await page.locator('main h1').first().waitFor();
     if (own) await openOwn(page, own, link);

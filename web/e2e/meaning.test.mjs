@@ -87,7 +87,7 @@ test('the view of neurons opens on the largest direct effect, and switches it of
   // The run in which it is off says the same as the measurement.
   const row = view.getByRole('row').filter({ has: page.getByRole('rowheader', { name: effects.token.text.replace(/ /g, '␣'), exact: true }) }).first();
   assertShows(await row.locator('td').nth(1).innerText(), effects.neurons[0].without, 'without, in the table');
-  await view.getByTestId('memory-present').waitFor();
+  await view.getByTestId('memory-present').waitFor({ timeout: 120_000 }); // the stories are searched
   const moved = Math.max(...effects.controls.map(({ without }) => Math.abs(effects.probability - without)));
   const deciding = effects.neurons.filter(({ without }) => effects.probability - without >= 0.005 && effects.probability - without > moved);
   assert.equal(await view.getByTestId('memory-none').count(), deciding.length === 0 ? 1 : 0);
@@ -101,9 +101,9 @@ test('the culprit is read by depth, with the controls', async () => {
   const mystery = examples.find(({ id }) => id === 'mystery');
   const page = await session.open(follow('culprit'));
   const view = page.locator('#more-culprit');
-  await view.getByTestId('culprit-verdict').waitFor({ timeout: 90_000 });
+  await view.getByTestId('culprit-verdict').waitFor({ timeout: 180_000 });
   await view.getByRole('button', { name: 'Show a mystery' }).click();
-  await view.getByTestId('culprit-reading').waitFor({ timeout: 60_000 });
+  await view.getByTestId('culprit-reading').waitFor({ timeout: 120_000 });
   const { roles, reading, words, depths } = await session.get(`/api/probes/culprit?text=${encodeURIComponent(mystery.text)}`);
   assert.equal(await view.getByTestId('culprit-reading').locator('li').last().locator('strong').innerText(), roles[reading.at(-1)]);
   assert.ok(depths.at(-1).accuracy > words + 0.2);
@@ -115,9 +115,9 @@ test('no serious findings or overflow, at both widths, light and dark', async ()
   for (const id of ['senses', 'memory', 'culprit']) {
     for (const [width, dark] of [[390, true], [390, false], [1280, false], [1280, true]]) {
       const page = await session.open(follow(id), { width, dark });
-      await page.locator(`#more-${id} :is(.dot, [data-testid=neuron-switch], [data-testid=culprit-verdict])`).first().waitFor({ timeout: 60_000 });
+      await page.locator(`#more-${id} :is(.dot, [data-testid=neuron-switch], [data-testid=culprit-verdict])`).first().waitFor({ timeout: 180_000 });
       if (id === 'memory') await page.locator('#more-memory').getByRole('button', { name: /^Switch neuron/ }).click();
-      await settled(page);
+      await settled(page, { timeout: 180_000 }); // the stories are searched
       assert.deepEqual(await seriousFindings(page), [], `${id} at ${width}`);
       assert.equal(await overflowsSideways(page), false, `${id} at ${width}`);
       await picture(page, `meaning-${id}-${width}-${dark ? 'dark' : 'light'}`);

@@ -1,7 +1,7 @@
 // What readers stumbled over: captions of a former word, cut rows, hidden parts and missing scales.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
+import { meet, overflowsSideways, picture, seriousFindings, settled, translatorOf, useExplorer } from './harness.mjs';
 
 const session = useExplorer();
 const prompt = (page) => page.getByLabel('Prompt', { exact: true });
@@ -36,10 +36,7 @@ test('nothing is said of a former word while the numbers of the chosen one are o
 
   let release;
   const held = new Promise((resolve) => (release = resolve));
-  await page.route(/\/(walk|next)\?/, async (route) => {
-    await held;
-    await route.continue();
-  });
+  await meet(page, /\/(walk|next)\?/, () => held);
   await page.keyboard.press('Home');
   await tip.waitFor({ state: 'hidden' });
   const word = (await row.first().innerText()).replace('␣', '');
@@ -58,10 +55,7 @@ test('another text of as many tokens does not take the former one’s attention'
   await page.locator('.said .figure').first().waitFor();
   let release;
   const held = new Promise((resolve) => (release = resolve));
-  await page.route(/\/walk\?/, async (route) => {
-    await held;
-    await route.continue();
-  });
+  await meet(page, /\/walk\?/, () => held);
   await prompt(page).fill('The hare saw the fox');
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelector('.next h2').textContent.includes('“fox”'));
@@ -187,12 +181,12 @@ test('what a model has read is said where it is known, and nothing is claimed el
   await page.getByText(`It has read: ${model.read.title}.`).waitFor();
   await page.context().close();
 
-  const other = await session.browser.newPage();
-  await other.route('**/api/model', (route) => route.fulfill({ json: { ...model, read: null } }));
+  const other = await session.blank();
+  await meet(other, /^\/api\/model$/, () => ({ ...model, read: null }));
   await other.goto(`${session.page}/#/follow`);
   await other.getByRole('group', { name: 'Examples' }).waitFor();
   assert.equal(await other.getByText('It has read').count(), 0);
-  await other.close();
+  await other.context().close();
 });
 
 test('a number whose computation is shown leaves the page without an error', async () => {
@@ -272,7 +266,7 @@ test('on a phone, export buttons and their menus stay in their cards and in the 
   const chapters = ['tokens', 'embeddings', 'head', 'mask', 'heads', 'block', 'depth', 'training'];
   for (const link of [
     'count', 'count?config=t5-small', ...[0, 5].map((from) => `follow?text=${text}&open=${views.slice(from, from + 5).join('+')}`), `generate?text=${text}`,
-    ...['heads', 'map', 'words', 'lens', 'neurons', 'vectors'].map((view) => `compare?view=${view}`), `change?text=${text}&changes=L1H1`, 'watch-it-learn', 'translate', ...chapters.map((chapter) => `learn?chapter=${chapter}`),
+    ...['heads', 'map', 'words', 'lens', 'neurons', 'vectors'].map((view) => `compare?view=${view}`), `change?text=${text}&changes=L1H1`, 'watch-it-learn', ...((await translatorOf(session)) ? ['translate'] : []), ...chapters.map((chapter) => `learn?chapter=${chapter}`),
   ]) {
     await page.goto('about:blank');
     await page.goto(`${session.page}/#/${link}`);

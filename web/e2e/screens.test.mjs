@@ -134,7 +134,7 @@ test('a model that is not here is said in a sentence, with a way on', async () =
   const page = await (await session.browser.newContext()).newPage();
   await page.goto(`${session.page}/#/follow?model=nothere&text=The%20fox`);
   assert.match(await page.getByRole('alert').innerText(), /^There is no model 'nothere' here/);
-  await page.getByRole('link', { name: 'Open this text in the model that the server was started with' }).click();
+  await page.getByRole('link', { name: `Open this text in the model that ${process.env.HEED_STATIC ? 'this page begins with' : 'the server was started with'}` }).click();
   await page.locator('main h1').first().waitFor();
   assert.equal(await page.locator('#prompt-text').inputValue(), 'The fox');
 });

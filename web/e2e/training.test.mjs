@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, afterEach, test } from 'node:test';
-import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { meet, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const liveRuns = mkdtempSync(path.join(os.tmpdir(), 'heed-live-'));
@@ -215,7 +215,7 @@ test('a model of the user’s own text names the characters that it does not kno
 test('a server that does not train says why and gives the command line', async () => {
   const page = await session.open('#/watch-it-learn');
   const now = await training();
-  await page.route('**/api/training', (route) => route.fulfill({ json: { ...now, allowed: false, why_not: 'this server was started with --no-training' } }));
+  await meet(page, /^\/api\/training$/, () => ({ ...now, allowed: false, why_not: 'this server was started with --no-training' }));
   await page.reload();
   await card(page).getByText('this server was started with --no-training').waitFor();
   await card(page).getByText('heed train --data story.txt').waitFor();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
+import { meet, openTables, overflowsSideways, picture, seriousFindings, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
 
 const session = useExplorer();
@@ -81,7 +81,7 @@ test('weights come in few answers and equal the factors of the computations', as
     const { terms } = await session.get(`/api/traces/${trace.id}/derivation?point=blocks.${layer}.${element}&layer=${layer}&position=${position}&terms=100000`);
     const asked = [];
     const page = await opened();
-    page.on('request', (request) => asked.push(request.url()));
+    await meet(page, /^\/api\//, ({ path }) => void asked.push(path));
     await page.evaluate((at) => (location.hash += `&at=${at}`), encodeURIComponent(`b${layer}/${part}/${row}.${column}`));
     assertShows(await numberShown(page), terms.find(({ label }) => Number(/\d+$/.exec(label)[0]) === term).right, part);
     assert.ok(asked.filter((url) => url.includes('/api/weights/')).length >= 1, part);

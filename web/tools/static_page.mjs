@@ -25,8 +25,9 @@ const out = path.resolve(values.out ?? path.join(web, '../build/static-page'));
 
 /** Of the first view; the others are loaded once the page is at rest. */
 const firstModel = 'starter';
+const recordedRun = 'recorded';
 /** Models and the recorded run, by the names that the engine has for them: folders of `models`. */
-const carried = { [firstModel]: firstModel, english: 'english', recorded: 'recorded-run' };
+const carried = { [firstModel]: firstModel, english: 'english', [recordedRun]: 'recorded-run' };
 /** Stored smaller than in the program, since the first view waits for it (docs/static-page.md, "Numbers"). */
 const rounded = { [firstModel]: { dtype: 'int8', embedding: true, compute_f32: true } };
 /** Of a model's folder, what only its tests read. */
@@ -71,11 +72,21 @@ async function stored(name, folder) {
   return to;
 }
 
+/** What the list of models says of one whose files are not loaded yet. */
+async function describe(name, folder) {
+  const heed = await Engine.load(path.join(engine, 'heed.js'));
+  heed.put(name, folder);
+  heed.open(name);
+  const { read, dimensions } = JSON.parse((await heed.ask('GET', '/api/model')).bytes);
+  return { about: read?.title ?? null, parameters: dimensions.parameters };
+}
+
 const release = { engine: `${place('engine', engine, parts, building)}heed.js`, models: {} };
 for (const [name, folder] of Object.entries(carried)) {
   const from = await stored(name, path.join(models, folder));
   const files = filesIn(from).filter((file) => !unused.includes(file));
-  release.models[name] = { folder: place(`models/${name}`, from, files, building), files: files.map((file) => ({ path: file, bytes: statSync(path.join(from, file)).size })) };
+  const facts = name === recordedRun ? {} : await describe(name, path.join(models, folder));
+  release.models[name] = { ...facts, folder: place(`models/${name}`, from, files, building), files: files.map((file) => ({ path: file, bytes: statSync(path.join(from, file)).size })) };
 }
 
 rmSync(scratch, { recursive: true });

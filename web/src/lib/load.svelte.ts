@@ -1,3 +1,4 @@
+import { getContext } from 'svelte';
 import { messageOf } from './messages';
 
 /** An asynchronous value. It belongs to the subject that it was asked for: another one never shows a reply that comes late. */
@@ -50,13 +51,28 @@ export class Loaded<T> {
   }
 }
 
+/** A component's context: nothing inside is loaded before this is true, but for what comes first. */
+export const waitsFor = Symbol('waits for');
+
 /**
  * Loads again when the subject or a dependency of `ask` changes; call during component initialisation. `null`: nothing to
  * load yet. Name the subject wherever the page says what the value is of: `current.about(…)` for those of the trace.
  */
 export function loaded<T>(ask: () => Promise<T> | null, subject?: () => unknown): Loaded<T> {
   const holder = new Loaded<T>(subject);
+  const mayAsk = getContext<(() => boolean) | undefined>(waitsFor);
   $effect(() => {
+    if (mayAsk?.() === false) return;
+    const promise = ask();
+    if (promise) void holder.from(promise);
+  });
+  return holder;
+}
+
+/** As `loaded`, of what a reader waits for: asked for before the page is drawn anew, and so before all others. */
+export function loadedFirst<T>(ask: () => Promise<T> | null, subject?: () => unknown): Loaded<T> {
+  const holder = new Loaded<T>(subject);
+  $effect.pre(() => {
     const promise = ask();
     if (promise) void holder.from(promise);
   });

@@ -125,7 +125,7 @@ export class Library implements ModelSource {
     const blank = { about: null, parameters: null, partial_bytes: 0, loaded: false, state: 'ready' as const };
     const carried = Object.entries(this.options.release.models)
       .filter(([name]) => name !== recordedRun)
-      .map(([name, { files }]): ListedModel => ({ ...blank, title: name, bytes: sum(files), ...of(name), name, kind: name === firstModel ? 'served' : 'embedded', state: 'ready' }));
+      .map(([name, { files, about = null, parameters = null }]): ListedModel => ({ ...blank, about, parameters, title: name, bytes: sum(files), ...of(name), name, kind: name === firstModel ? 'served' : 'embedded', state: 'ready' }));
     const own = removable.map(({ name, bytes }): ListedModel => ({ ...blank, title: of(name)?.title ?? name, about: of(name)?.about ?? null, parameters: of(name)?.parameters ?? null, name, bytes, kind: 'pulled' }));
     const published = await Promise.all(known.models
       .filter(({ name, kind }) => kind === 'published' && !own.some((model) => model.name === name))

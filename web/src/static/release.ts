@@ -7,6 +7,9 @@ export interface CarriedModel {
   /** Its folder's address, relative to the page; the name has the hash of its content. */
   folder: string;
   files: Pick<ModelFile, 'path' | 'bytes'>[];
+  /** What it has read, in one line, and its size, for the list of models before its files are here; of a run neither. */
+  about?: string | null;
+  parameters?: number;
 }
 
 export interface Release {

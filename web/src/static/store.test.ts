@@ -185,7 +185,7 @@ describe('the list of models', () => {
     models: [{ ...listed, name: 'starter', title: 'Starter', kind: 'served' as const }, { ...listed, name: 'gpt2', title: 'GPT-2', kind: 'published' as const, revision: 'r1' }],
     downloads: { allowed: false, why_not: 'no server' }, download: null,
   });
-  const release = { engine: 'e', models: { starter: { folder: 's/', files: [] }, recorded: { folder: 'r/', files: [] } } };
+  const release = { engine: 'e', models: { starter: { folder: 's/', files: [] }, english: { about: 'old books', parameters: 9, folder: 'e/', files: [] }, recorded: { folder: 'r/', files: [] } } };
 
   function library(store: ReturnType<typeof fakeStore> | null = fakeStore(), asked: () => Promise<Awaited<ReturnType<typeof known>> | null> = known) {
     const sent: ToStore[] = [];
@@ -203,13 +203,15 @@ describe('the list of models', () => {
     const name = await all.add([new File(['{}'], 'config.json'), new File(['w'], 'model.safetensors')]);
     await keep(store!, { name: 'kept', title: 'kept', files: [{ path: 'x.safetensors', file: new Blob(['xy']) }] }, () => undefined);
     const { models, downloads } = await all.list();
-    expect(models.map((model) => [model.name, model.kind, model.state])).toEqual([['starter', 'served', 'ready'], [name, 'pulled', 'ready'], ['kept', 'pulled', 'ready'], ['gpt2', 'published', 'absent']]);
+    expect(models.map((model) => [model.name, model.kind, model.state])).toEqual([['starter', 'served', 'ready'], ['english', 'embedded', 'ready'], [name, 'pulled', 'ready'], ['kept', 'pulled', 'ready'], ['gpt2', 'published', 'absent']]);
+    // What comes with the page is described before the engine has its files.
+    expect(models.slice(0, 2).map(({ about, parameters }) => [about, parameters])).toEqual([[null, 5], ['old books', 9]]);
     expect(downloads.why_not).toBeNull();
     expect((await all.files(name))!.map(({ path, bytes }) => [path, bytes])).toEqual([['config.json', 2], ['model.safetensors', 1]]);
     expect(await all.files('starter')).toBeNull();
     await all.remove(name);
     await all.remove('kept');
-    expect((await all.list()).models.map((model) => model.name)).toEqual(['starter', 'gpt2']);
+    expect((await all.list()).models.map((model) => model.name)).toEqual(['starter', 'english', 'gpt2']);
   });
 
   it('follows one download at a time', async () => {
