@@ -37,6 +37,7 @@ void bind_model(py::module_& module);
 void bind_activations(py::module_& module);
 void bind_explanations(py::module_& module);
 void bind_features(py::module_& module);
+void bind_graphs(py::module_& module);
 void bind_training(py::module_& module);
 void bind_translation(py::module_& module, py::class_<ModelHandle>& model);
 

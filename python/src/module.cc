@@ -14,5 +14,6 @@ PYBIND11_MODULE(_heed, module) {
   bind_activations(module);
   bind_explanations(module);
   bind_features(module);
+  bind_graphs(module);
   bind_training(module);
 }

@@ -39,6 +39,7 @@ void add_trace_command(Command app);
 void add_heads_command(Command app);
 void add_lens_command(Command app);
 void add_explain_command(Command app);
+void add_graph_command(Command app);
 void add_patch_command(Command app);
 void add_sae_command(Command app);
 void add_induction_command(Command app);

@@ -39,6 +39,7 @@ void add_all_commands(Command app) {
   add_heads_command(app);
   add_lens_command(app);
   add_explain_command(app);
+  add_graph_command(app);
   add_patch_command(app);
   add_sae_command(app);
   add_induction_command(app);

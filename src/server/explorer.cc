@@ -31,6 +31,7 @@ void add_routes_of_traces(Router& router, std::shared_ptr<TraceState> state) {
   add_explanation_routes(routes);
   add_vector_routes(routes);
   add_neuron_routes(routes);
+  add_cause_routes(routes);
   add_figure_routes(routes);
   add_translation_routes(routes);
   router.add_moved("/api/pairs",

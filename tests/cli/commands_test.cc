@@ -31,10 +31,10 @@ TEST(Help, IsThereForEveryCommand) {
   const Outcome help = run_heed("--help");
   EXPECT_EQ(help.status, 0);
   for (const std::string command :
-       {"tour",    "train",   "generate",   "translate",        "predict",    "attend",
-        "trace",   "heads",   "patch",      "induction",        "eval",       "bleu",
-        "params",  "plan",    "tokenize",   "tokenizer train",  "convert",    "tensorboard",
-        "inspect", "reading", "microworld", "microworld check", "bench train"}) {
+       {"tour",    "train",   "generate",   "translate",        "predict",     "attend",
+        "trace",   "heads",   "patch",      "induction",        "eval",        "bleu",
+        "params",  "plan",    "tokenize",   "tokenizer train",  "convert",     "tensorboard",
+        "inspect", "reading", "microworld", "microworld check", "bench train", "graph"}) {
     EXPECT_THAT(help.out, HasSubstr(command.substr(0, command.find(' '))));
     const Outcome own = run_heed(command + " --help");
     EXPECT_EQ(own.status, 0);

@@ -249,6 +249,7 @@ TEST(Width, EightyColumnsAreEnough) {
         "trace --points q,resid_post " + long_text + with_model(),
         "explain head --layer 0 --head 1 " + with_model(),
         "explain composition " + with_model(),
+        "graph " + long_text + with_model(),
         "induction -n 2 " + with_model(),
         "predict 'a mole' --ablate L0H1 " + with_model(),
         "microworld check --stories 4 " + with_model()}) {
@@ -279,6 +280,7 @@ TEST(Help, FitsTheTerminalAndSaysWhatHoldsWhereAnOptionIsNotGiven) {
                                     "explain composition",
                                     "explain head",
                                     "explain neuron",
+                                    "graph",
                                     "patch",
                                     "induction",
                                     "eval",

@@ -84,6 +84,31 @@ TEST(ExplainNeuron, SaysWhatWasSearchedAndHowToGiveAnotherText) {
   EXPECT_EQ(json_of(call + "--json " + with_model())["source"], "microworld");
 }
 
+TEST(Graph, PathsAreMeasuredAndTheGraphIsAFileForViewers) {
+  const std::string call = "graph 'Late one evening, a fluffy blue hare' -m starter ";
+  const testing::TemporaryDirectory directory;
+  const std::string file = (directory / "graph.json").string();
+  const Json found = json_of(call + "--json --neurons 32 --out " + file);
+  ASSERT_EQ(found["paths"].size(), 3U);
+  for (const Json& path : found["paths"]) {
+    bool beats = found["probability"].get<double>() - path["without"].get<double>() >= 0.005;
+    for (const Json& control : path["controls"]) {
+      beats = beats && found["probability"].get<double>() - path["without"].get<double>() >
+                           std::abs(found["probability"].get<double>() - control.get<double>());
+    }
+    EXPECT_EQ(path["cause"], beats);
+  }
+  EXPECT_THAT(run_heed(call).out, HasSubstr("Because of"));
+  const Json graph = Json::parse(read_text_file(file));
+  std::size_t neurons = 0;
+  for (const Json& node : graph["nodes"]) {
+    neurons += node["feature_type"] == "cross layer transcoder" ? 1 : 0;
+  }
+  EXPECT_EQ(neurons, 32U);
+  EXPECT_FALSE(graph["links"].empty());
+  EXPECT_EQ(run_heed(call + "--out graph.svg").status, 2);
+}
+
 TEST(Lens, FitsTheTerminal) {
   for (const char* columns : {"60", "100"}) {
     const Outcome outcome =

@@ -24,24 +24,100 @@ class Graphs(TestCase):
     def test_edges_and_biases_add_up_to_what_a_node_reads(self):
         for name in (None, "gpt2", "gpt_neo", "starcoder2"):
             model = self.model if name is None else heed.load(str(GOLDEN / "families" / name))
-            run = graphs._Pass(model, TEXT if name is None else np.arange(3, 10))
-            last = run.positions - 1
-            targets = [("logit", int(run.logits.argmax())), ("logit", 3)]
+            tokens = model.to_tokens(TEXT) if name is None else np.arange(3, 10, dtype=np.int32)[None]
+            logits, cache = model.run_with_cache(tokens, ["pre"])
+            logits = np.float64(logits[0, -1])
+            last = tokens.shape[1] - 1
+            targets = [("logit", int(logits.argmax())), ("logit", 3)]
             for layer in range(model.cfg.n_layers):
-                strongest = int(np.abs(run.pre[layer, last]).argmax())
+                strongest = int(np.abs(cache["pre", layer][0, last]).argmax())
                 targets += [("neuron", layer, last, strongest), ("neuron", layer, 1, 2)]
-            edges, bias = run.edges(targets)
-            for row, target in enumerate(targets):
-                wanted = (run.logits[target[1]] - run.logits.mean() if target[0] == "logit"
-                          else run.pre[target[1:]])
-                scale = np.abs(edges[row]).sum(dtype=np.float64) + abs(bias[row])
-                self.assertAlmostEqual((edges[row].sum(dtype=np.float64) + bias[row] - wanted) / scale,
-                                       0, delta=1e-5, msg=f"{name} {target}")
-            # A part of the layers gives what the whole model gives.
+            for baseline in ("mean", "alternatives"):
+                edges, bias, reads = graphs.edges_into(model, tokens, targets, baseline)
+                for row, target in enumerate(targets):
+                    if target[0] == "neuron":
+                        wanted = cache["pre", target[1]][0][target[2:]]
+                    elif baseline == "mean":
+                        wanted = logits[target[1]] - logits.mean()
+                    else:
+                        others = np.exp(logits - logits.max())
+                        others[target[1]] = 0
+                        wanted = logits[target[1]] - logits @ (others / others.sum())
+                    scale = np.abs(edges[row]).sum(dtype=np.float64) + abs(bias[row])
+                    self.assertAlmostEqual(reads[row], wanted, delta=1e-5 * scale)
+                    self.assertAlmostEqual(
+                        (edges[row].sum(dtype=np.float64) + bias[row] - wanted) / scale, 0, delta=1e-5,
+                        msg=f"{name} {target}")
+            # Alone, a node has the edges that it has beside others.
             early = [target for target in targets if target[0] == "neuron" and target[1] == 0]
-            alone, _ = run.edges(early)
+            alone = graphs.edges_into(model, tokens, early, "alternatives").edges
             rows = [targets.index(target) for target in early]
             self.assert_close(alone, edges[rows], 1e-5)
+
+    def test_edges_are_gradients_that_pass_no_neuron(self):
+        """Beside a backward pass of the model itself, with patterns and deviations held and every
+        neuron's gradient taken off it."""
+        tokens = self.model.to_tokens(TEXT)
+        cfg, positions = self.model.cfg, tokens.shape[1]
+        word = int(self.model(TEXT)[0, -1].argmax())
+        layer, position, neuron = 3, positions - 2, 17
+        weights = np.zeros((1, positions, cfg.d_vocab), np.float32)
+        weights[0, -1] = -1 / cfg.d_vocab
+        weights[0, -1, word] += 1
+        chosen = np.zeros((1, positions, cfg.d_mlp), np.float32)
+        chosen[0, position, neuron] = 1
+        wanted = []
+        for target in ({"logits": weights}, {f"blocks.{layer}.mlp.hook_pre": chosen}):
+            products = {}
+
+            def cut(gradient, hook):
+                products[hook.layer()] = gradient[0].copy()
+                gradient[...] = 0
+
+            _, cache = self.model.run_with_cache(
+                tokens, ["resid_pre0", "post"], incl_bwd=True, logit_target=target,
+                bwd_hooks=[(f"blocks.{i}.mlp.hook_post", cut) for i in range(cfg.n_layers)],
+                freeze=["pattern", "scale"], return_type=None)
+            row = [(cache["resid_pre0_grad"] * cache["resid_pre0"]).sum(-1)[0]]
+            row += [(products[i] * cache["post", i][0]).reshape(-1) for i in range(cfg.n_layers)]
+            wanted.append(np.concatenate(row))
+        found = graphs.edges_into(self.model, TEXT,
+                                  [("logit", word), ("neuron", layer, position, neuron)])
+        self.assert_close(found.edges, np.array(wanted), 1e-5)
+
+    def test_causes_are_what_switching_neurons_off_does(self):
+        found = graphs.causes(self.model, "Late one evening, a fluffy blue hare")
+        self.assertEqual(found.word, " soft")
+        self.assertEqual(len({path.token for path in found.paths}), 3)
+        self.assertTrue(any(path.is_cause for path in found.paths))
+
+        def probabilities(hooks=()):
+            logits = np.float64(self.model.run_with_hooks("Late one evening, a fluffy blue hare",
+                                                          hooks)[0, -1])
+            return np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+
+        word = self.model.to_single_token(found.word)
+        self.assertAlmostEqual(found.probability, probabilities()[word], places=5)
+        for path in found.paths:
+            def off(values, hook):
+                values[:, path.position, path.neurons] = 0
+
+            without = probabilities([(f"blocks.{path.layer}.mlp.hook_post", off)])
+            self.assertAlmostEqual(path.without, without[word], places=5)
+            self.assertEqual(path.instead, self.model.to_single_str_token(int(without.argmax())))
+            self.assertAlmostEqual(path.instead_probability, without.max(), places=5)
+            self.assertEqual(len(path.controls), 8)
+            self.assertIn(path.control, path.controls)
+            moved = [abs(found.probability - control) for control in path.controls]
+            taken = found.probability - path.without
+            self.assertEqual(path.is_cause, taken >= 0.005 and taken > max(moved))
+
+    def test_an_estimate_comes_before_the_work(self):
+        short = graphs.estimate(self.model, 12)
+        long = graphs.estimate(self.model, 120)
+        self.assertGreater(short.seconds, 0)
+        self.assertGreater(long.bytes, 5 * short.bytes)
+        self.assertGreater(graphs.estimate(self.model, 12, max_neurons=1024).bytes, 3 * short.bytes)
 
     def test_nodes_and_influence(self):
         graph = self.graph
@@ -184,7 +260,9 @@ class Graphs(TestCase):
                 (lambda: graphs.attribution_graph(self.model, TEXT, max_neurons=0), "max_neurons is 0"),
                 (lambda: graphs.attribution_graph(self.model, TEXT, logits=[-1]), "different tokens"),
                 (lambda: graphs.attribution_graph(self.model, [TEXT, TEXT]), "one text"),
-                (lambda: graphs.attribution_graph(self.model, TEXT * 5, max_neurons=10000), "MiB"),
+                (lambda: graphs.attribution_graph(self.model, TEXT * 5, max_neurons=10000), "MiB and about .* s, "),
+                (lambda: graphs.attribution_graph(self.model, TEXT, baseline="zero"), "baseline is"),
+                (lambda: graphs.edges_into(self.model, TEXT, [("neuron", 0, 99, 0)]), "position 99"),
                 (lambda: self.graph.pruned(0), "share is 0"),
                 (lambda: self.graph.pruned(min_token_share=1), "min_token_share is 1"),
                 (lambda: self.graph.paths(logit=0), "no logit")):
@@ -192,6 +270,10 @@ class Graphs(TestCase):
                 call()
         with self.assertRaisesRegex(heed.errors.Unsupported, "gate"):
             graphs.attribution_graph(heed.load(str(GOLDEN / "families" / "llama")), np.arange(3, 9))
+        edited = heed.load("starter")
+        edited.add_hook("blocks.0.mlp.hook_post", lambda values, hook: values * 0)
+        with self.assertRaisesRegex(heed.errors.Unsupported, "edits and hooks"):
+            graphs.attribution_graph(edited, TEXT)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,38 @@ TEST_F(ExplorerSenses, EffectsOfNeuronsAreTheLibrarys) {
   explorer.refusal("GET", "/api/traces/" + changed + "/neurons/effects", 422);
 }
 
+TEST_F(ExplorerSenses, PathsToAWordAreMeasuredByInterventions) {
+  const std::string text = "Late one evening, a fluffy blue hare";
+  const std::string id = explorer.trace(text);
+  const Json found = explorer.get("/api/traces/" + id + "/causes");
+  ASSERT_EQ(found["paths"].size(), 3U);
+  int causes = 0;
+  for (const Json& path : found["paths"]) {
+    Json off = Json::array();
+    for (const Json& neuron : path["neurons"]) {
+      off.push_back({{"kind", "ablate"},
+                     {"point", fmt::format("L{}N{}", path["layer"].get<int>(), neuron.get<int>())},
+                     {"positions", std::to_string(path["position"].get<int>())}});
+    }
+    const std::string changed = explorer.trace(text, off);
+    const Json next = explorer.get("/api/traces/" + changed + "/next?limit=1");
+    EXPECT_EQ(next["candidates"][0]["id"], path["instead"]["id"]);
+    EXPECT_NEAR(next["candidates"][0]["probability"].get<double>(),
+                path["instead_probability"].get<double>(), 1e-5);
+    if (path["cause"].get<bool>()) {
+      ++causes;
+      EXPECT_LT(path["without"].get<double>(), found["probability"].get<double>());
+    }
+    explorer.refusal("GET", "/api/traces/" + changed + "/causes", 422);
+  }
+  EXPECT_GE(causes, 1);
+  // After an earlier position, as if the text ended there.
+  const Json earlier = explorer.get("/api/traces/" + id + "/causes?position=3&paths=1");
+  ASSERT_EQ(earlier["paths"].size(), 1U);
+  EXPECT_LE(earlier["paths"][0]["position"].get<int>(), 3);
+  explorer.refusal("GET", "/api/traces/" + id + "/causes?paths=9", 400);
+}
+
 // The page shows this sentence in the place of the contexts.
 TEST(ExplorerNeurons, SayHowToGiveATextToSearch) {
   const std::string contexts = "/api/neurons/2/7/contexts?top=3";

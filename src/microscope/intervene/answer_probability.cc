@@ -65,13 +65,12 @@ double answer_probability(const Transformer& model, std::span<const std::int32_t
   return next_token_probabilities(model, tokens, editor, probe)[static_cast<std::size_t>(answer)];
 }
 
-std::vector<double> answer_probabilities(const Transformer& model,
-                                         std::span<const std::int32_t> tokens, std::int32_t answer,
-                                         std::span<Interventions> edits) {
+Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32_t> tokens,
+                            std::span<Interventions> edits) {
   require_predicts_next(model.specification(), "the probability of an answer");
   const std::int64_t positions = std::ssize(tokens);
   const std::int64_t together = std::max<std::int64_t>(rows_together / positions, 1);
-  std::vector<double> found;
+  Tensor<float> found(Shape{std::ssize(edits), model.specification().vocabulary_size});
   for (std::int64_t begin = 0; begin < std::ssize(edits); begin += together) {
     const std::int64_t count = std::min(together, std::ssize(edits) - begin);
     std::vector<Editor*> editors;
@@ -85,11 +84,19 @@ std::vector<double> answer_probabilities(const Transformer& model,
     const StackActivations activations(model.specification(), count, positions, Keep::one_block);
     model.forward({copies.data(), {count, positions}},
                   {.sequences = {count, positions}, .editor = &editor}, activations);
-    const Tensor<float> logits = last_logits(model, activations, count, positions);
-    for (std::int64_t text = 0; text < count; ++text) {
-      found.push_back(
-          probabilities_of(logits.view()[text].span())[static_cast<std::size_t>(answer)]);
-    }
+    kernels::copy(last_logits(model, activations, count, positions).view(),
+                  found.view().slice(0, begin, begin + count));
+  }
+  return found;
+}
+
+std::vector<double> answer_probabilities(const Transformer& model,
+                                         std::span<const std::int32_t> tokens, std::int32_t answer,
+                                         std::span<Interventions> edits) {
+  const Tensor<float> logits = edited_logits(model, tokens, edits);
+  std::vector<double> found;
+  for (std::int64_t i = 0; i < std::ssize(edits); ++i) {
+    found.push_back(probabilities_of(logits.view()[i].span())[static_cast<std::size_t>(answer)]);
   }
   return found;
 }

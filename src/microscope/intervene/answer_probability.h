@@ -35,8 +35,11 @@ std::vector<double> next_token_probabilities(const Transformer& model,
 double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
                           std::int32_t answer, Editor* editor = nullptr, Probe* probe = nullptr);
 
-// The same for each of several edits of the text alone, to the bit: short texts share passes. None
-// may change scores or patterns.
+// Logits (edits, V) after the text with each of several edits of it, of each alone to the bit:
+// short texts share passes. None may change scores or patterns.
+Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32_t> tokens,
+                            std::span<Interventions> edits);
+// The probability of `answer` with each of them.
 std::vector<double> answer_probabilities(const Transformer& model,
                                          std::span<const std::int32_t> tokens, std::int32_t answer,
                                          std::span<Interventions> edits);

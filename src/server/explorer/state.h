@@ -113,6 +113,7 @@ void add_prediction_routes(TraceRoutes& routes);
 void add_explanation_routes(TraceRoutes& routes);
 void add_vector_routes(TraceRoutes& routes);
 void add_neuron_routes(TraceRoutes& routes);
+void add_cause_routes(TraceRoutes& routes);
 void add_figure_routes(TraceRoutes& routes);
 void add_translation_routes(TraceRoutes& routes);
 void add_model_routes(StateRoutes& routes);

@@ -63,6 +63,32 @@ export interface NeuronEffects {
   largest: { layer: number; neuron: number; direct: number };
 }
 
+/** A path to the likeliest next token: neurons of a block at a position that read most of all from the token `from`. */
+export interface CausePath {
+  from: number;
+  token: Token;
+  layer: number;
+  position: number;
+  neurons: number[];
+  share: number;
+  /** The word’s probability with the neurons off at their position, and the token that is likeliest then. */
+  without: number;
+  instead: Token;
+  instead_probability: number;
+  /** The word’s probability where as much is taken away in other directions; `control` moves it most. */
+  controls: number[];
+  control: number;
+  cause: boolean;
+}
+
+export interface WordCauses {
+  position: number;
+  token: Token;
+  probability: number;
+  graph_neurons: number;
+  paths: CausePath[];
+}
+
 export interface WeightedToken {
   token: Token;
   value: number;

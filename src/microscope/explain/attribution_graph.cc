@@ -1,0 +1,487 @@
+#include "microscope/explain/attribution_graph.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "microscope/explain/attribution_edges.h"
+#include "microscope/traces/recorded_pass.h"
+#include "model/input_checks.h"
+
+namespace heed {
+namespace {
+
+constexpr std::int64_t max_together = 64;         // neurons chosen at a time
+constexpr std::int64_t max_gradient_rows = 4096;  // positions of all nodes of one backward pass
+constexpr std::int64_t max_likeliest = 10;
+constexpr double likeliest_share = 0.95;
+constexpr double tiny = 1e-30;
+constexpr std::int64_t timed_positions = 32;
+
+std::int64_t nodes_of_one_pass(std::int64_t positions) {
+  return std::clamp<std::int64_t>(max_gradient_rows / positions, 1, max_together);
+}
+
+// Seconds of the work, at the rate of a pass over the first positions.
+double graph_seconds(const Transformer& model, std::int64_t positions,
+                     const GraphOptions& options) {
+  const StackSpecification& stack = model.specification();
+  const std::int64_t few = std::min(positions, timed_positions);
+  const std::vector<std::int32_t> tokens(static_cast<std::size_t>(few), 0);
+  const StackActivations activations(stack, 1, few, Keep::one_block);
+  const auto begin = std::chrono::steady_clock::now();
+  model.forward({tokens.data(), {1, few}}, {.sequences = {1, few}}, activations);
+  const std::chrono::duration<double> pass = std::chrono::steady_clock::now() - begin;
+  const auto channels = static_cast<double>(stack.channels);
+  const double of_row = static_cast<double>(stack.layers) * channels *
+                        static_cast<double>(stack.block.attention.projected_width() +
+                                            stack.attention_width() + 2 * stack.feed_forward());
+  const double rate = of_row * static_cast<double>(few) / std::max(pass.count(), 1e-9);
+  return (AttributionEdges::work(stack, positions) *
+              static_cast<double>(options.max_neurons + std::ssize(options.logits)) +
+          of_row * static_cast<double>(positions)) /
+         rate;
+}
+
+void require_options(const Transformer& model, const GraphOptions& options) {
+  require_attribution_graph(model);
+  require(options.max_neurons >= 1, ErrorCode::invalid_argument,
+          "max_neurons is {}, expected at least 1", options.max_neurons);
+}
+
+struct ExplainedLogit {
+  std::int32_t token;
+  double probability;
+};
+
+// Those that are asked for, or the likeliest.
+std::vector<ExplainedLogit> explained_logits(std::span<const double> probabilities,
+                                             const std::vector<std::int32_t>& asked) {
+  std::vector<ExplainedLogit> found;
+  const auto add = [&](std::int32_t token) {
+    found.push_back({token, probabilities[static_cast<std::size_t>(token)]});
+  };
+  if (!asked.empty()) {
+    for (const std::int32_t token : asked) {
+      const bool is_known = token >= 0 && token < std::ssize(probabilities);
+      require(is_known && std::ranges::count(asked, token) == 1, ErrorCode::invalid_argument,
+              "the explained logits have token {}, expected different tokens of the vocabulary of "
+              "{}",
+              token, probabilities.size());
+      add(token);
+    }
+    return found;
+  }
+  std::vector<std::int32_t> order(probabilities.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::int64_t most = std::min(max_likeliest, std::ssize(order));
+  std::ranges::partial_sort(order, order.begin() + most, [&](std::int32_t a, std::int32_t b) {
+    const double pa = probabilities[static_cast<std::size_t>(a)],
+                 pb = probabilities[static_cast<std::size_t>(b)];
+    return pa != pb ? pa > pb : a < b;
+  });
+  double reached = 0;
+  for (std::int64_t i = 0; i < most && reached < likeliest_share; ++i) {
+    add(order[static_cast<std::size_t>(i)]);
+    reached += found.back().probability;
+  }
+  return found;
+}
+
+// The nodes whose edges are known, and all of their edges.
+class Expansion {
+ public:
+  Expansion(const AttributionEdges& edges, const std::vector<ExplainedLogit>& logits)
+      : edges_(edges), sources_(edges.sources()), is_expanded_(static_cast<std::size_t>(sources_)) {
+    double total = 0;
+    for (const ExplainedLogit& logit : logits) total += logit.probability;
+    std::vector<GraphTarget> targets;
+    for (const ExplainedLogit& logit : logits) {
+      targets.push_back({.kind = NodeKind::logit, .number = logit.token});
+      weights_.push_back(logit.probability / std::max(total, tiny));
+    }
+    std::fill_n(is_expanded_.begin(), edges.positions(), true);
+    add(targets);
+  }
+
+  void add_neurons(std::int64_t most) {
+    while (neurons() < most) {
+      const std::vector<std::int64_t> best =
+          most_influential(std::min(max_together, most - neurons()));
+      if (best.empty()) break;
+      std::vector<GraphTarget> targets;
+      for (const std::int64_t source : best) {
+        is_expanded_[static_cast<std::size_t>(source)] = true;
+        targets.push_back(edges_.neuron_of(source));
+      }
+      add(targets);
+    }
+  }
+
+  // (sources): the share of the logits' weights that reaches them over all edges.
+  std::vector<double> influence() const {
+    std::vector<double> found(static_cast<std::size_t>(sources_));
+    std::vector<std::size_t> order(targets_.size());
+    std::iota(order.begin(), order.end(), 0);
+    // Logits are the first targets, and are deeper than all neurons.
+    const auto depth = [&](std::size_t row) {
+      return row < weights_.size() ? std::numeric_limits<std::int64_t>::max() : targets_[row].layer;
+    };
+    std::ranges::stable_sort(order, std::greater{}, depth);
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      while (end < order.size() && depth(order[end]) == depth(order[begin])) ++end;
+      std::vector<double> carried;
+      for (std::size_t i = begin; i < end; ++i) {
+        carried.push_back(weight(order[i], found) / totals_[order[i]]);
+      }
+      parallel_ranges(sources_, 4096, [&](std::int64_t first, std::int64_t last) {
+        for (std::size_t i = begin; i < end; ++i) {
+          const std::span<const float> row = rows_[order[i]].span();
+          const double share = carried[i - begin];
+          for (auto s = static_cast<std::size_t>(first); s < static_cast<std::size_t>(last); ++s) {
+            found[s] += share * std::abs(double{row[s]});
+          }
+        }
+      });
+    }
+    return found;
+  }
+
+  // Of a target: its share of the logits' weights.
+  double weight(std::size_t row, std::span<const double> influence) const {
+    return row < weights_.size()
+               ? weights_[row]
+               : influence[static_cast<std::size_t>(edges_.source_of(targets_[row]))];
+  }
+  // The share of a target's edges that biases have.
+  double of_bias(std::size_t row) const { return std::abs(biases_[row]) / totals_[row]; }
+
+  std::size_t logits() const { return weights_.size(); }
+  std::int64_t neurons() const { return std::ssize(targets_) - std::ssize(weights_); }
+  const std::vector<GraphTarget>& targets() const { return targets_; }
+  std::span<const float> row(std::size_t target) const { return rows_[target].span(); }
+  double bias(std::size_t target) const { return biases_[target]; }
+  bool is_expanded(std::int64_t source) const {
+    return is_expanded_[static_cast<std::size_t>(source)];
+  }
+
+ private:
+  void add(const std::vector<GraphTarget>& targets) {
+    const std::int64_t together = nodes_of_one_pass(edges_.positions());
+    for (std::int64_t begin = 0; begin < std::ssize(targets); begin += together) {
+      const std::int64_t count = std::min(together, std::ssize(targets) - begin);
+      const std::span<const GraphTarget> part(targets.data() + static_cast<std::ptrdiff_t>(begin),
+                                              static_cast<std::size_t>(count));
+      Tensor<float> found(Shape{count, sources_});
+      std::vector<double> biases(part.size());
+      edges_.into(part, found, biases);
+      auto shared = std::make_shared<const Tensor<float>>(std::move(found));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const View<const float> row = shared->view()[i];
+        double total = std::abs(biases[static_cast<std::size_t>(i)]);
+        for (const float value : row.span()) total += std::abs(double{value});
+        rows_.push_back(row);
+        totals_.push_back(std::max(total, tiny));
+      }
+      kept_.push_back(std::move(shared));
+      biases_.insert(biases_.end(), biases.begin(), biases.end());
+    }
+    targets_.insert(targets_.end(), targets.begin(), targets.end());
+  }
+
+  // Neurons that are not expanded yet.
+  std::vector<std::int64_t> most_influential(std::int64_t count) const {
+    const std::vector<double> found = influence();
+    const auto of = [&](std::int64_t source) { return found[static_cast<std::size_t>(source)]; };
+    std::vector<std::int64_t> order;
+    for (std::int64_t source = 0; source < sources_; ++source) {
+      if (!is_expanded(source) && of(source) > 0) order.push_back(source);
+    }
+    count = std::min(count, std::ssize(order));
+    std::ranges::partial_sort(order, order.begin() + count, [&](std::int64_t a, std::int64_t b) {
+      return of(a) != of(b) ? of(a) > of(b) : a < b;
+    });
+    order.resize(static_cast<std::size_t>(count));
+    return order;
+  }
+
+  const AttributionEdges& edges_;
+  std::int64_t sources_;
+  std::vector<char> is_expanded_;  // (sources)
+  std::vector<double> weights_;    // of the logits
+  std::vector<GraphTarget> targets_;
+  std::vector<std::shared_ptr<const Tensor<float>>> kept_;
+  std::vector<View<const float>> rows_;  // (sources), of each target
+  std::vector<double> totals_;           // of a row, with its bias
+  std::vector<double> biases_;
+};
+
+// Tokens, neurons layer by layer, logits.
+AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expansion,
+                          const std::vector<ExplainedLogit>& logits,
+                          std::span<const std::int32_t> tokens) {
+  const std::vector<double> influence = expansion.influence();
+  const auto of_source = [&](std::int64_t source) {
+    return influence[static_cast<std::size_t>(source)];
+  };
+  AttributionGraph graph{.tokens = {tokens.begin(), tokens.end()}};
+  std::vector<std::size_t> rows;      // of the targets, in the order of their nodes
+  std::vector<std::int64_t> columns;  // of all nodes but the logits
+  for (std::int64_t t = 0; t < edges.positions(); ++t) {
+    graph.nodes.push_back({.kind = NodeKind::token,
+                           .position = t,
+                           .number = tokens[static_cast<std::size_t>(t)],
+                           .influence = of_source(t)});
+    columns.push_back(t);
+  }
+  for (std::size_t row = expansion.logits(); row < expansion.targets().size(); ++row) {
+    rows.push_back(row);
+  }
+  std::ranges::sort(rows, {},
+                    [&](std::size_t row) { return edges.source_of(expansion.targets()[row]); });
+  for (const std::size_t row : rows) {
+    const GraphTarget& neuron = expansion.targets()[row];
+    columns.push_back(edges.source_of(neuron));
+    graph.nodes.push_back({.kind = NodeKind::neuron,
+                           .layer = neuron.layer,
+                           .position = neuron.position,
+                           .number = neuron.number,
+                           .value = edges.value(neuron),
+                           .read = edges.read(neuron),
+                           .bias = expansion.bias(row),
+                           .influence = of_source(columns.back())});
+  }
+  for (std::size_t row = 0; row < logits.size(); ++row) {
+    rows.push_back(row);
+    graph.nodes.push_back({.kind = NodeKind::logit,
+                           .layer = edges.layers(),
+                           .position = edges.positions() - 1,
+                           .number = logits[row].token,
+                           .value = logits[row].probability,
+                           .read = edges.read(expansion.targets()[row]),
+                           .bias = expansion.bias(row),
+                           .influence = expansion.weight(row, influence)});
+  }
+  const std::size_t count = graph.nodes.size(), first = count - rows.size();
+  std::vector<float> all(count * count);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const float> row = expansion.row(rows[i]);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      all[(first + i) * count + c] = row[static_cast<std::size_t>(columns[c])];
+    }
+  }
+  const auto extent = static_cast<std::int64_t>(count);
+  graph.edges = Array({extent, extent}, std::move(all));
+  for (std::int64_t source = 0; source < std::ssize(influence); ++source) {
+    if (!expansion.is_expanded(source)) graph.left_out += of_source(source);
+  }
+  for (const std::size_t row : rows) {
+    graph.of_biases += expansion.weight(row, influence) * expansion.of_bias(row);
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::int64_t graph_bytes(const Transformer& model, std::int64_t positions,
+                         const GraphOptions& options) {
+  const StackSpecification& stack = model.specification();
+  const std::int64_t logits =
+      options.logits.empty() ? std::int64_t{max_likeliest} : std::ssize(options.logits);
+  // Rows of edges, and the influence of every source, in double, by turns.
+  const std::int64_t sources = AttributionEdges::source_count(stack, positions);
+  return 4 * sources * (options.max_neurons + logits) + 24 * sources +
+         AttributionEdges::bytes_needed(stack, positions, nodes_of_one_pass(positions)) +
+         RecordedPass::bytes_needed(model.architecture(), positions);
+}
+
+GraphEstimate estimate_graph(const Transformer& model, std::int64_t positions,
+                             const GraphOptions& options) {
+  require_options(model, options);
+  require(positions >= 1, ErrorCode::invalid_argument, "a text has at least one token, not {}",
+          positions);
+  require_positions_fit(model.specification(), positions);
+  return {.bytes = graph_bytes(model, positions, options),
+          .seconds = graph_seconds(model, positions, options)};
+}
+
+AttributionGraph attribution_graph(const Transformer& model, std::span<const std::int32_t> tokens,
+                                   const GraphOptions& options) {
+  require_options(model, options);
+  require_text_fits(model.specification(), tokens);
+  const std::int64_t positions = std::ssize(tokens);
+  if (const std::int64_t bytes = graph_bytes(model, positions, options);
+      bytes > options.max_bytes) {
+    fail(ErrorCode::invalid_argument,
+         "the edges of {} neurons of {} tokens take {} MiB and about {:.2g} s, expected at most {} "
+         "MiB: a shorter text, or a smaller max_neurons",
+         options.max_neurons, positions, bytes >> 20, graph_seconds(model, positions, options),
+         options.max_bytes >> 20);
+  }
+  const RecordedPass pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
+  const AttributionEdges edges(pass, options.baseline, options.poll);
+  const std::vector<ExplainedLogit> logits =
+      explained_logits(edges.probabilities(), options.logits);
+  Expansion expansion(edges, logits);
+  expansion.add_neurons(options.max_neurons);
+  return graph_of(edges, expansion, logits, tokens);
+}
+
+NodeEdges edges_into(const Transformer& model, std::span<const std::int32_t> tokens,
+                     const std::vector<GraphTarget>& targets, LogitBaseline baseline) {
+  require_attribution_graph(model);
+  require_text_fits(model.specification(), tokens);
+  const RecordedPass pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
+  const AttributionEdges edges(pass, baseline);
+  const auto count = std::ssize(targets);
+  NodeEdges found{
+      .edges = Array({count, edges.sources()},
+                     std::vector<float>(static_cast<std::size_t>(count * edges.sources()))),
+      .biases = std::vector<double>(targets.size())};
+  edges.into(targets, {found.edges.data(), {count, edges.sources()}}, found.biases);
+  for (const GraphTarget& target : targets) found.reads.push_back(edges.read(target));
+  return found;
+}
+
+std::vector<std::size_t> nodes_of_kind(const AttributionGraph& graph, NodeKind kind) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].kind == kind) found.push_back(i);
+  }
+  return found;
+}
+
+std::vector<std::size_t> most_influential_neurons(const AttributionGraph& graph) {
+  std::vector<std::size_t> neurons = nodes_of_kind(graph, NodeKind::neuron);
+  std::ranges::stable_sort(neurons, std::greater{},
+                           [&](std::size_t i) { return graph.nodes[i].influence; });
+  return neurons;
+}
+
+std::vector<std::size_t> targets_first(const AttributionGraph& graph) {
+  std::vector<std::size_t> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](std::size_t i) { return graph.nodes[i].layer; });
+  return order;
+}
+
+std::vector<double> signed_shares(const AttributionGraph& graph) {
+  const std::size_t count = graph.nodes.size();
+  std::vector<double> shares(count * count);
+  for (std::size_t target = 0; target < count; ++target) {
+    double total = std::abs(graph.nodes[target].bias);
+    for (std::size_t i = 0; i < count; ++i) total += std::abs(double{graph.edge(target, i)});
+    for (std::size_t i = 0; i < count; ++i) {
+      shares[target * count + i] = graph.edge(target, i) / std::max(total, tiny);
+    }
+  }
+  return shares;
+}
+
+std::vector<GraphPath> strongest_paths(const AttributionGraph& graph, std::size_t count,
+                                       std::int64_t logit) {
+  const std::vector<std::size_t> logits = nodes_of_kind(graph, NodeKind::logit);
+  require(!logits.empty() && (logit == -1 || std::ranges::find(logits, static_cast<std::size_t>(
+                                                                           logit)) != logits.end()),
+          ErrorCode::invalid_argument, "node {} is no logit of the graph: these are {}", logit,
+          fmt::join(logits, ", "));
+  const std::size_t end = logit == -1 ? logits.front() : static_cast<std::size_t>(logit);
+  const std::size_t size = graph.nodes.size();
+  const std::vector<double> shares = signed_shares(graph);
+  std::vector<double> best(size);
+  std::vector<std::optional<std::size_t>> following(size);
+  best[end] = 1;
+  for (const std::size_t target : targets_first(graph)) {
+    for (std::size_t source = 0; source < size; ++source) {
+      const double reached = best[target] * std::abs(shares[target * size + source]);
+      if (reached <= best[source]) continue;
+      best[source] = reached;
+      following[source] = target;
+    }
+  }
+  std::vector<std::size_t> tokens = nodes_of_kind(graph, NodeKind::token);
+  std::ranges::stable_sort(tokens, std::greater{}, [&](std::size_t i) { return best[i]; });
+  std::vector<GraphPath> paths;
+  for (const std::size_t token : tokens) {
+    if (paths.size() == count || best[token] <= 0) break;
+    GraphPath path{.nodes = {token}, .share = best[token]};
+    while (const auto next = following[path.nodes.back()]) {
+      path.weights.push_back(graph.edge(*next, path.nodes.back()));
+      path.nodes.push_back(*next);
+    }
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+AttributionGraph pruned(const AttributionGraph& graph, const GraphPruning& pruning) {
+  for (const auto& [value, name] :
+       {std::pair{pruning.share, "share"}, std::pair{pruning.edge_share, "edge_share"}}) {
+    require(value > 0 && value <= 1, ErrorCode::invalid_argument,
+            "{} is {}, expected more than 0 and at most 1", name, value);
+  }
+  require(pruning.min_token_share >= 0 && pruning.min_token_share < 1, ErrorCode::invalid_argument,
+          "min_token_share is {}, expected 0 to less than 1", pruning.min_token_share);
+  std::vector<char> is_kept(graph.nodes.size(), 1);
+  const auto influence_of = [&](const std::vector<std::size_t>& nodes) {
+    double sum = 0;
+    for (const std::size_t i : nodes) sum += graph.nodes[i].influence;
+    return sum;
+  };
+  const std::vector<std::size_t> tokens = nodes_of_kind(graph, NodeKind::token);
+  const double of_tokens = influence_of(tokens);
+  for (const std::size_t i : tokens) {
+    is_kept[i] = graph.nodes[i].influence >= pruning.min_token_share * of_tokens;
+  }
+  const std::vector<std::size_t> neurons = most_influential_neurons(graph);
+  const double enough = pruning.share * influence_of(neurons);
+  double reached = 0;
+  for (const std::size_t i : neurons) {
+    is_kept[i] = reached < enough;
+    if (is_kept[i]) reached += graph.nodes[i].influence;
+  }
+  std::vector<std::size_t> order;
+  AttributionGraph small{
+      .tokens = graph.tokens, .left_out = graph.left_out, .of_biases = graph.of_biases};
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!is_kept[i]) continue;
+    order.push_back(i);
+    small.nodes.push_back(graph.nodes[i]);
+  }
+  // What each edge carries of the logits' weights.
+  const std::vector<double> shares = signed_shares(graph);
+  std::vector<float> edges;
+  std::vector<double> carried;
+  for (const std::size_t target : order) {
+    const GraphNode& node = graph.nodes[target];
+    const double weight = node.kind == NodeKind::logit ? 1 : node.influence;
+    for (const std::size_t source : order) {
+      edges.push_back(graph.edge(target, source));
+      carried.push_back(weight * std::abs(shares[target * graph.nodes.size() + source]));
+    }
+  }
+  std::vector<double> sorted = carried;
+  std::ranges::sort(sorted, std::greater{});
+  const double needed = pruning.edge_share * std::accumulate(sorted.begin(), sorted.end(), 0.0);
+  double least = 0, sum = 0;
+  for (const double value : sorted) {
+    least = value;
+    if ((sum += value) >= needed) break;
+  }
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (carried[i] < least) edges[i] = 0;
+  }
+  const auto extent = std::ssize(order);
+  small.edges = Array({extent, extent}, std::move(edges));
+  return small;
+}
+
+}  // namespace heed
