@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -178,6 +179,22 @@ class Activations {
 // hooks, what they left.
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request = {},
                    const RunOptions& options = {});
+
+// Arrays of the caller's, by full names of points, each of the shape that record() gives it.
+struct GivenActivations {
+  enum class Kind {
+    of_pass,  // that was recorded, stored and read again: head results follow from mixed values
+    others,   // that hooks collected: values, or gradients under the names of their points
+  };
+  std::map<std::string, Array, std::less<>> arrays;
+  std::vector<std::int64_t> lengths;  // (B), of each sequence; T is the longest
+  Kind kind = Kind::of_pass;
+};
+
+// The arrays as a recorded pass of a model of one stack, without tokens and logits. Shares their
+// memory. Throws Error{invalid_argument} for lengths that are none; the functions that read a point
+// throw it for an array of another shape.
+Activations activations_from(const Model& model, GivenActivations given);
 
 // The same model, sharing its weights, all of whose passes call `hooks`: whatever is asked of it
 // obeys them. For one thread at a time. Throws what run() throws.

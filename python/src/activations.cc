@@ -32,6 +32,20 @@ Recorded record_pass(const ModelHandle& handle, const TokenArray& tokens, const 
   return {std::move(model), std::move(found)};
 }
 
+// Arrays by name of a stored cache, or of one that a user filled.
+Recorded given_activations(const ModelHandle& handle,
+                           const std::map<std::string, FloatArray>& arrays, const Lengths& lengths,
+                           bool of_pass) {
+  auto model = handle.get();
+  GivenActivations given{
+      .arrays = {},
+      .lengths = lengths,
+      .kind = of_pass ? GivenActivations::Kind::of_pass : GivenActivations::Kind::others};
+  for (const auto& [name, values] : arrays) given.arrays.emplace(name, shared(values));
+  Activations found = activations_from(*model, std::move(given));
+  return {std::move(model), std::move(found)};
+}
+
 // The same over sources and what the decoder reads.
 Recorded record_pairs(const ModelHandle& handle, const std::vector<TokenArray>& sources,
                       const std::vector<TokenArray>& targets,
@@ -46,6 +60,15 @@ Recorded record_pairs(const ModelHandle& handle, const std::vector<TokenArray>& 
 }
 
 }  // namespace
+
+Array shared(const FloatArray& values) {
+  const auto held = std::shared_ptr<FloatArray>(new FloatArray(values), [](FloatArray* owned) {
+    const Locked lock;
+    delete owned;
+  });
+  return {std::vector<std::int64_t>(values.shape(), values.shape() + values.ndim()),
+          {const_cast<float*>(values.data()), [held](float*) {}}};
+}
 
 void bind_activations(py::module_& module) {
   py::class_<Recorded>(module, "Recorded")
@@ -86,6 +109,7 @@ void bind_activations(py::module_& module) {
       .def("attention", &attention);
   module.def("record", &record_pass);
   module.def("record", &record_pairs);
+  module.def("given_activations", &given_activations);
   // (1, T) from logits (1, T, V), an array of heed's, and the tokens (T) that follow.
   module.def("losses_of_next", [](const FloatArray& logits, const std::vector<std::int32_t>& next) {
     return array_of(unlocked([&] { return losses_of_next(borrowed(logits), next); }));

@@ -62,6 +62,24 @@ void bind_stacks(py::module_& module) {
                           remainder ? StackRemainder::included : StackRemainder::left_out);
     }));
   });
+  module.def("neuron_results", [](const Recorded& recorded, std::int64_t first_layer,
+                                  std::int64_t layer, const std::vector<std::int64_t>& neurons,
+                                  const std::vector<std::int64_t>& positions, bool remainder) {
+    return labelled(unlocked([&] {
+      return neuron_results(recorded.activations(), stack_request(layer, false, positions),
+                            {.first_layer = first_layer, .neurons = neurons},
+                            remainder ? StackRemainder::included : StackRemainder::left_out);
+    }));
+  });
+  module.def("full_decomposition", [](const Recorded& recorded, std::int64_t layer,
+                                      bool before_feed_forward,
+                                      const std::vector<std::int64_t>& positions, bool by_neuron) {
+    return labelled(unlocked([&] {
+      return full_decomposition(recorded.activations(),
+                                stack_request(layer, before_feed_forward, positions),
+                                by_neuron ? FeedForwardUnit::neuron : FeedForwardUnit::layer);
+    }));
+  });
   module.def("normalised_stack", [](const Recorded& recorded, const FloatArray& stack,
                                     std::int64_t layer, bool before_feed_forward,
                                     const std::vector<std::int64_t>& positions, bool of_each_part) {
