@@ -1,6 +1,7 @@
 // What explains a prediction: stacks of the stream, lenses, attributions, heads, patches.
 #include <memory>
 
+#include "heed/circuits.h"
 #include "heed/detection.h"
 #include "heed/explain.h"
 #include "heed/pair_activations.h"
@@ -259,6 +260,21 @@ void bind_lenses(py::module_& module) {
                return py::make_tuple(doubles(std::move(found.tokens), {count}), found.logit,
                                      found.baseline, found.completeness_error);
              });
+  // (L, H, L, H)
+  module.def("composition_scores", [](const ModelHandle& handle, const std::string& mode) {
+    const auto kind = [&] {
+      if (mode == "Q") return CompositionKind::query;
+      if (mode == "K") return CompositionKind::key;
+      if (mode == "V") return CompositionKind::value;
+      throw Error(ErrorCode::invalid_argument, "mode is '" + mode + "', expected 'Q', 'K' or 'V'");
+    }();
+    const auto model = handle.get();
+    return array_of(unlocked([&] { return composition_scores(*model, kind); }));
+  });
+  module.def("refactor_heads", [](const ModelHandle& handle) {
+    const auto model = handle.get();
+    unlocked([&] { refactor_heads(*model); });
+  });
   module.def("save_processed", [](const ModelHandle& handle, const std::string& directory) {
     const auto model = handle.get();
     unlocked([&] { save_processed(*model, directory); });

@@ -77,10 +77,14 @@ class Weights(TestCase):
             layer, head = cfg.n_layers - 1, cfg.n_heads - 1
             q, o = model.W_Q[layer, head], model.W_O[layer, head]
             k, v = model.W_K[layer, head // group], model.W_V[layer, head // group]
+            gains = [model.weight(f"blocks.{layer}.attn.{part}_norm.w") if
+                     f"blocks.{layer}.attn.{part}_norm.w" in model.weight_names else 1
+                     for part in "qk"]  # which scores are products with
             self.assert_close(model.QK[layer, head].AB, q @ k.T, 1e-5)
             self.assert_close(model.OV[layer, head].AB, v @ o, 1e-5)
             earlier = model.OV[0, 1].AB
-            for mode, reads in (("Q", q @ k.T), ("K", k @ q.T), ("V", v @ o)):
+            asks = q * gains[0] @ (k * gains[1]).T
+            for mode, reads in (("Q", asks), ("K", asks.T), ("V", v @ o)):
                 scores = model.all_composition_scores(mode)
                 self.assertEqual(scores.shape, (cfg.n_layers, cfg.n_heads) * 2)
                 wanted = (np.linalg.norm(earlier @ reads) / np.linalg.norm(earlier)
