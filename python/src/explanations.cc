@@ -4,7 +4,6 @@
 #include "heed/circuits.h"
 #include "heed/detection.h"
 #include "heed/explain.h"
-#include "heed/pair_activations.h"
 #include "heed/patch.h"
 #include "heed/stacks.h"
 #include "recorded.h"
@@ -125,17 +124,10 @@ py::dict statistics_of(const std::vector<HeadSummary>& heads) {
   return found;
 }
 
-py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
+py::dict head_statistics(const ModelHandle& handle, const OneRead& read, const std::string& kind) {
   const auto model = handle.get();
-  const std::vector<std::int32_t> all = vector_of(tokens);
-  return statistics_of(unlocked([&] { return model->heads(all); }));
-}
-
-py::dict pair_head_statistics(const ModelHandle& handle, const TokenArray& source,
-                              const TokenArray& target, const std::string& kind) {
-  const auto translator = handle.get();
-  const SourceAndTarget pair = pair_of(source, target);
-  return statistics_of(unlocked([&] { return heads(*translator, pair, kind); }));
+  const Texts texts = texts_read(read);
+  return statistics_of(unlocked([&] { return heads(*model, texts, kind); }));
 }
 
 Excluded excluded_of(bool first, bool own) {
@@ -146,7 +138,6 @@ Excluded excluded_of(bool first, bool own) {
 
 void bind_heads(py::module_& module) {
   module.def("head_statistics", &head_statistics);
-  module.def("head_statistics", &pair_head_statistics);
   module.def("detection_pattern", [](const std::string& name, const TokenArray& tokens) {
     return array_of(detection_pattern(name, vector_of(tokens)));
   });
@@ -191,17 +182,10 @@ py::tuple lens_arrays(const std::vector<std::vector<LayerPrediction>>& lens) {
 }
 
 void bind_lenses(py::module_& module) {
-  module.def("logit_lens",
-             [](const ModelHandle& handle, const TokenArray& tokens, std::int64_t top) {
-               const auto model = handle.get();
-               const std::vector<std::int32_t> all = vector_of(tokens);
-               return lens_arrays(unlocked([&] { return logit_lens(*model, all, top); }));
-             });
-  module.def("logit_lens", [](const ModelHandle& handle, const TokenArray& source,
-                              const TokenArray& target, std::int64_t top) {
-    const auto translator = handle.get();
-    const SourceAndTarget pair = pair_of(source, target);
-    return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
+  module.def("logit_lens", [](const ModelHandle& handle, const OneRead& read, std::int64_t top) {
+    const auto model = handle.get();
+    const Texts texts = texts_read(read);
+    return lens_arrays(unlocked([&] { return logit_lens(*model, texts, top); }));
   });
   // [(nearest of all, its cosine, chance, [(token, cosine)])], one for each depth.
   module.def("nearest_words", [](const ModelHandle& handle, const TokenArray& tokens,
