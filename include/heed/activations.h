@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,7 +25,9 @@
 
 namespace heed {
 
-// Sequences of one length, (B, T), row by row, or of `lengths`, one after the other.
+// Sequences of one length, (B, T), row by row, or of `lengths`, one after the other. Of an
+// encoder-decoder, what its decoder reads, with its start in front: position t has read tokens 0 to
+// t and predicts token t + 1, the last one the end.
 struct TokenBatch {
   std::span<const std::int32_t> tokens;
   std::int64_t sequences = 1;  // B
@@ -32,6 +35,9 @@ struct TokenBatch {
   // tell them apart; empty: all of the first.
   std::span<const std::int32_t> token_types{};
   std::span<const std::int64_t> lengths{};  // (B), of each sequence; empty: all have T
+  // What the encoder of an encoder-decoder reads, (B, M), or of lengths of their own.
+  std::span<const std::int32_t> sources{};
+  std::span<const std::int64_t> source_lengths{};
 };
 
 // Numbers in heed's memory, with a shape and strides (in elements), kept alive by their owner.
@@ -101,16 +107,21 @@ struct RunOptions {
 //
 // All of these throw Error{invalid_argument} for tokens that are not sequences of these lengths,
 // hooks at unknown points (with the nearest names) and hooks that leave another shape;
-// Error{unsupported} for hooks at points that cannot be edited.
+// Error{unsupported} for hooks at points that cannot be edited, for sources and a model of one
+// stack, and for an encoder-decoder without sources.
 
 // Logits (B, T, V) of the token after every position; see RunOptions::layer_end.
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options = {});
-// (B, T − 1): of every token but the first, in nats. Throws Error{unsupported} for a stream and for
-// a part of the layers.
+// (B, T − 1): of every token but the first, in nats; of an encoder-decoder (B, T), of what follows
+// each token that its decoder reads, the end too. Throws Error{unsupported} for a stream and for a
+// part of the layers.
 Array next_token_losses(const Model& model, const TokenBatch& batch,
                         const RunOptions& options = {});
-// The same from logits (B, T, V) of the tokens.
-Array losses_from_logits(const Array& logits, const TokenBatch& batch);
+// What follows each token of a text, or of what a decoder reads: of the latter the end, where the
+// model has one; −1: nothing.
+std::vector<std::int32_t> tokens_after(const Model& model, std::span<const std::int32_t> tokens);
+// Losses (B, T) from logits (B, T, V) and the tokens (B, T) that follow, 0 where none does.
+Array losses_from_logits(const Array& logits, std::span<const std::int32_t> next);
 
 struct RecordRequest {
   // Names as in TraceRequest::points; empty: all points. Those of "_grad" are gradients of the
@@ -178,6 +189,22 @@ class Activations {
 // hooks, what they left.
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request = {},
                    const RunOptions& options = {});
+
+// Arrays of the caller's, by full names of points, each of the shape that record() gives it.
+struct GivenActivations {
+  enum class Kind {
+    of_pass,  // that was recorded, stored and read again: head results follow from mixed values
+    others,   // that hooks collected: values, or gradients under the names of their points
+  };
+  std::map<std::string, Array, std::less<>> arrays;
+  std::vector<std::int64_t> lengths;  // (B), of each sequence; T is the longest
+  Kind kind = Kind::of_pass;
+};
+
+// The arrays as a recorded pass of a model of one stack, without tokens and logits. Shares their
+// memory. Throws Error{invalid_argument} for lengths that are none; the functions that read a point
+// throw it for an array of another shape.
+Activations activations_from(const Model& model, GivenActivations given);
 
 // The same model, sharing its weights, all of whose passes call `hooks`: whatever is asked of it
 // obeys them. For one thread at a time. Throws what run() throws.

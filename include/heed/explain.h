@@ -1,7 +1,9 @@
-// Explanations of predictions: logit lens, logit attribution, integrated gradients, nearest words.
+// Explanations of predictions: logit lens, heads, logit attribution, integrated gradients, nearest
+// words.
 // Layers, heads and positions count from 0; logits are natural (in nats). Several threads may call
 // these functions on one model at once. All functions throw Error{invalid_argument} for an invalid
-// token, position or number of steps, and for texts that the functions of Model reject.
+// token, position or number of steps, and for texts that the functions of Model reject, and
+// Error{unsupported} for a source and a model of one stack, and for none and an encoder-decoder.
 //
 //   for (const heed::LogitPart& part :
 //        heed::attribute_logit(model, tokens, {.token = mary}, heed::AttributeBy::head)) { ... }
@@ -11,9 +13,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "heed/attention.h"
 #include "heed/heed.h"
+#include "heed/texts.h"
 
 namespace heed {
 
@@ -27,10 +32,14 @@ struct LayerPrediction {
 
 // The logit lens (nostalgebraist 2020): [layer][position], L + 1 rows of T, the residual stream
 // before each block and after the last one, through the final norm and the unembedding. The last
-// row is the model's own prediction.
-std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
-                                                     std::span<const std::int32_t> tokens,
+// row is the model's own prediction. Of an encoder-decoder, the decoder's stream.
+std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model, const Texts& texts,
                                                      std::int64_t top = 5);
+
+// Statistics of every head, layer by layer. A text longer than the context is split into windows.
+// Of an encoder-decoder, the heads of a kind of attention: "encoder", "decoder" or "cross"; numbers
+// that a kind has not are zero. Throws Error{invalid_argument} for another kind.
+std::vector<HeadSummary> heads(const Model& model, const Texts& texts, std::string_view kind = {});
 
 // A logit, or its difference to the logit of another token.
 struct LogitOf {

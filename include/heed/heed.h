@@ -261,10 +261,6 @@ class Model {
   AttentionReader read_attention(std::span<const std::int32_t> tokens,
                                  const std::vector<std::int64_t>& layers = {}) const;
 
-  // Statistics of every head on a text, layer by layer. A text longer than the context is split
-  // into windows.
-  std::vector<HeadSummary> heads(std::span<const std::int32_t> tokens) const;
-
   // Traces the requested part of a forward pass; requested gradients are those of `target`. Throws
   // Error{invalid_argument}, before running the model, for an unknown point (with the nearest
   // names), layer, head or position, and for a trace larger than the budget (with its size).

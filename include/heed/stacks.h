@@ -1,6 +1,6 @@
 // The residual stream of a recorded pass as stacks of parts (Nanda and Bloom, TransformerLens,
-// 2022): what it was before every layer, what each component or head wrote to it, and what these
-// contribute to logits.
+// 2022): what it was before every layer, what each component, head or neuron wrote to it, and what
+// these contribute to logits. Arrays of the caller's have the same stacks (activations_from).
 //
 //   heed::ResidualStack parts = heed::decomposed_residual(found, {});
 //   heed::logit_contributions(found, parts, {.tokens = {mary}, .against = {john}});  // (parts, B,
@@ -30,7 +30,8 @@ struct StackRequest {
 };
 
 // All throw Error{not_found} for points that were not recorded, and Error{invalid_argument} for a
-// layer or position that does not exist.
+// layer or position that does not exist. Of GivenActivations::Kind::others, embeddings that are not
+// there are left out.
 
 // "0_pre", "1_pre", …, "final_post"; with `middles`, also "0_mid", …, which parallel blocks do not
 // have.
@@ -47,6 +48,22 @@ ResidualStack decomposed_residual(const Activations& found, const StackRequest& 
 enum class StackRemainder { left_out, included };
 ResidualStack head_results(const Activations& found, const StackRequest& request,
                            StackRemainder remainder = StackRemainder::left_out);
+
+// "L0N0", "L0N1", …: what the neurons of layers from first_layer on wrote.
+struct NeuronsOf {
+  std::int64_t first_layer = 0;
+  std::vector<std::int64_t> neurons{};  // of each of these layers; empty: all
+};
+ResidualStack neuron_results(const Activations& found, const StackRequest& request,
+                             const NeuronsOf& chosen = {},
+                             StackRemainder remainder = StackRemainder::left_out);
+
+// All that the stream is the sum of: heads, then the neurons or outputs of feed-forward layers,
+// embeddings, and as "bias" what attention, and feed-forward layers of which the neurons stand
+// apart, add to each position of a text.
+enum class FeedForwardUnit { neuron, layer };
+ResidualStack full_decomposition(const Activations& found, const StackRequest& request,
+                                 FeedForwardUnit unit = FeedForwardUnit::neuron);
 
 // The stack (parts, B, P, C) as the norm before request.layer scales the stream, the final norm for
 // −1: centred, where the norm centres, and divided by the scale of the pass, or, for the final

@@ -10,8 +10,12 @@ from . import _heed, _inputs
 from .errors import InvalidArgument
 
 
+_NONE = np.empty(0, np.int32)
+
+
 class _Texts:
-    """``lengths`` of the texts that values are cut by: none where they are one array."""
+    """``of_pass``: what heed's passes read, tokens, their types, lengths, sources and their lengths.
+    ``lengths`` of the texts that values are cut by: none where they are one array."""
 
     lengths: list = []
     unknown = 0  # tokens of a text whose loss is not known
@@ -28,6 +32,17 @@ class _Texts:
     def each_loss(self, losses):
         return self.each(losses, self.unknown)
 
+    def losses_of(self, handle, logits):
+        """Of logits (B, T, V), or of a list of (1, T, V)."""
+        if self.lengths:
+            return [self._losses(handle, *one) for one in zip(logits, self.target)]
+        return self._losses(handle, logits, self.target)
+
+    def _losses(self, handle, logits, tokens):
+        rows = tokens if tokens.ndim == 2 else tokens[None]
+        next_tokens = [token for row in rows for token in handle.next_tokens(row)]
+        return _heed.losses_from_logits(logits, next_tokens)[:, :rows.shape[1] - self.unknown]
+
 
 class OneText(_Texts):
     """Tokens of a model of one stack, (B, T) or a list of (T,), and their types, alike or none."""
@@ -35,16 +50,11 @@ class OneText(_Texts):
     unknown = 1
 
     def __init__(self, tokens, types):
-        self.tokens = tokens
+        self.tokens = self.target = tokens
         if isinstance(tokens, list):
             self.lengths = [len(row) for row in tokens]
             tokens = np.concatenate(tokens)
-        self.of_pass = (tokens, types, self.lengths)
-
-    def losses_of(self, handle, logits):
-        if not self.lengths:
-            return _heed.losses_of(logits, self.tokens)
-        return [_heed.losses_of(own, row[None]) for own, row in zip(logits, self.tokens)]
+        self.of_pass = (tokens, types, self.lengths, _NONE, [])
 
 
 class Pair(_Texts):
@@ -54,15 +64,10 @@ class Pair(_Texts):
         self.source, self.target = source, target
         if isinstance(source, list):
             self.lengths = [len(row) for row in target]
-            self.of_pass = (source, target)
+            self.of_pass = (np.concatenate(target), _NONE, self.lengths, np.concatenate(source),
+                            [len(row) for row in source])
         else:
-            self.of_pass = ([source], [target])
-
-    def losses_of(self, handle, logits):
-        if not self.lengths:
-            return _heed.losses_of_next(logits, handle.next_tokens(self.target))
-        return [_heed.losses_of_next(own, handle.next_tokens(target))
-                for own, target in zip(logits, self.target)]
+            self.of_pass = (target, _NONE, [], source, [])
 
 
 def types_of(token_types, tokens) -> np.ndarray:

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Dict, Iterator, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _files, _heed, _inputs, stacks
+from . import _files, _heed, _inputs
 from .errors import InvalidArgument, NotFound
 from .names import get_act_name
 from .stored_pass import META, PREFIX, GivenPass, NoModel, StoredPass
@@ -280,7 +280,12 @@ class ActivationCache(RecordedActivations):
         if isinstance(recorded, Mapping):
             recorded = GivenPass(recorded, model)
         super().__init__(recorded, model, without_batch)
-        self._stacks: Any = stacks if isinstance(recorded, StoredPass) else _heed
+
+    @property
+    def _pass(self):
+        """As heed takes it."""
+        recorded = self._recorded
+        return recorded.as_heeds() if isinstance(recorded, StoredPass) else recorded
 
     def _name(self, key) -> str:
         name, layer, kind = self._parts(key)
@@ -302,8 +307,12 @@ class ActivationCache(RecordedActivations):
 
     # Stacks of the residual stream
 
-    def _stack(self, stack, pos_slice, return_labels):
+    def _stack(self, stack, layer, mlp_input, apply_ln, pos_slice, return_labels, recompute_ln=False):
+        """What was asked for of a stack and its labels."""
         values, labels = stack
+        if apply_ln:
+            values = _heed.normalised_stack(self._pass, values, self._layer(layer), mlp_input,
+                                            self._positions(pos_slice), recompute_ln)
         values = self._sliced(values, pos_slice)
         return (values, labels) if return_labels else values
 
@@ -351,81 +360,52 @@ class ActivationCache(RecordedActivations):
         ``pos_slice``: a position, (begin, end), a slice or positions [all]. ``return_labels``:
         also ["0_pre", …, "final_post"].
         """
-        positions = self._positions(pos_slice)
-        values, labels = self._stacks.accumulated_residual(
-            self._recorded, self._layer(layer), mlp_input, positions, incl_mid)
-        if apply_ln:
-            is_final = self._layer(layer) in (-1, self.model.cfg.n_layers)
-            values = self._stacks.normalised_stack(
-                self._recorded, values, self._layer(layer), mlp_input, positions, is_final)
-        return self._stack((values, labels), pos_slice, return_labels)
+        stack = _heed.accumulated_residual(self._pass, self._layer(layer), mlp_input,
+                                           self._positions(pos_slice), incl_mid)
+        is_final = self._layer(layer) in (-1, self.model.cfg.n_layers)
+        return self._stack(stack, layer, mlp_input, apply_ln, pos_slice, return_labels, is_final)
 
     def decompose_resid(self, layer: Optional[int] = None, mlp_input: bool = False,
                         mode: str = "all", apply_ln: bool = False, pos_slice=None,
                         return_labels: bool = False):
         """What wrote to the stream before ``layer``: embeddings, and the outputs of attention
         and feed-forward layers ("attn", "mlp" or "all" of them), (parts, B, P, C)."""
-        positions = self._positions(pos_slice)
-        values, labels = self._stacks.decomposed_residual(
-            self._recorded, self._layer(layer), mlp_input, positions, mode)
-        if apply_ln:
-            values = self._stacks.normalised_stack(
-                self._recorded, values, self._layer(layer), mlp_input, positions, False)
-        return self._stack((values, labels), pos_slice, return_labels)
+        stack = _heed.decomposed_residual(self._pass, self._layer(layer), mlp_input,
+                                          self._positions(pos_slice), mode)
+        return self._stack(stack, layer, mlp_input, apply_ln, pos_slice, return_labels)
 
     def stack_head_results(self, layer: int = -1, return_labels: bool = False,
                            incl_remainder: bool = False, pos_slice=None, apply_ln: bool = False):
         """What each head wrote to the stream before ``layer`` (-1: after the last), "L0H0" first;
         with ``incl_remainder``, what else the stream holds: (parts, B, P, C)."""
-        positions = self._positions(pos_slice)
-        values, labels = self._stacks.head_results(
-            self._recorded, self._layer(layer), positions, incl_remainder)
-        if apply_ln:
-            values = self._stacks.normalised_stack(
-                self._recorded, values, self._layer(layer), False, positions, False)
-        return self._stack((values, labels), pos_slice, return_labels)
+        stack = _heed.head_results(self._pass, self._layer(layer), self._positions(pos_slice),
+                                   incl_remainder)
+        return self._stack(stack, layer, False, apply_ln, pos_slice, return_labels)
 
     def get_neuron_results(self, layer: int, neuron_slice=None, pos_slice=None) -> np.ndarray:
         """What each neuron of a layer writes to the stream, (B, P, neurons, C)."""
-        values = self._of_positions(self["post", layer], pos_slice)
-        wanted = slice(None) if neuron_slice is None else neuron_slice
         layer = self._layer_of(layer, self.model.cfg.n_layers)
-        weight = self.model.weight(f"blocks.{layer}.mlp.W_out")
-        return values[..., wanted][..., None] * weight[wanted]
+        values, _ = _heed.neuron_results(self._pass, layer, layer + 1, self._neurons(neuron_slice),
+                                         self._positions(pos_slice), False)
+        values = np.moveaxis(self._sliced(values, pos_slice), 0, -2)
+        return values[..., 0, :] if isinstance(neuron_slice, (int, np.integer)) else values
 
-    def _of_positions(self, values, pos_slice):
-        """(B, P, …), or without the position where it is one."""
-        positions = self._positions(pos_slice)
-        values = np.asarray(values)
-        axis = 1 if self.has_batch_dim else 0
-        if not positions:
-            return values
-        values = np.take(values, positions, axis=axis)
-        return np.take(values, 0, axis) if isinstance(pos_slice, (int, np.integer)) else values
+    def _neurons(self, neuron_slice):
+        if neuron_slice is None:
+            return []
+        found = np.atleast_1d(np.arange(self.model.cfg.d_mlp)[neuron_slice]).tolist()
+        if not found:
+            raise InvalidArgument(f"the slice {neuron_slice!r} of {self.model.cfg.d_mlp} neurons is empty")
+        return found
 
     def stack_neuron_results(self, layer: int, pos_slice=None, neuron_slice=None,
                              return_labels: bool = False, incl_remainder: bool = False,
                              apply_ln: bool = False):
         """What each neuron wrote to the stream before ``layer`` (-1: after the last), "L0N0"
         first; with ``incl_remainder``, what else the stream holds: (parts, B, P, C)."""
-        layers = self.model.cfg.n_layers if layer is None or layer == -1 else int(layer)
-        parts, labels = [], []
-        for one in range(layers):
-            found = self.get_neuron_results(one, neuron_slice, pos_slice)
-            parts.append(np.moveaxis(found, -2, 0))
-            numbers = np.arange(self.model.cfg.d_mlp)
-            labels += [f"L{one}N{n}" for n in
-                       (numbers if neuron_slice is None else np.atleast_1d(numbers[neuron_slice]))]
-        whole = self._of_positions(self["resid_post", layers - 1] if layers else self["resid_pre", 0],
-                                   pos_slice)
-        stack = np.concatenate(parts) if parts else np.empty((0,) + whole.shape, np.float32)
-        if incl_remainder:
-            stack = np.concatenate([stack, (whole - stack.sum(0))[None]])
-            labels.append("remainder")
-        if apply_ln:
-            stack = self.apply_ln_to_stack(stack, None if layer in (-1, None) else layer,
-                                           pos_slice=pos_slice)
-        return (stack, labels) if return_labels else stack
+        stack = _heed.neuron_results(self._pass, 0, self._layer(layer), self._neurons(neuron_slice),
+                                     self._positions(pos_slice), incl_remainder)
+        return self._stack(stack, layer, False, apply_ln, pos_slice, return_labels)
 
     def get_full_resid_decomposition(self, layer: Optional[int] = None, mlp_input: bool = False,
                                      expand_neurons: bool = True, apply_ln: bool = False,
@@ -433,36 +413,9 @@ class ActivationCache(RecordedActivations):
         """All that the stream before ``layer`` is the sum of: heads, neurons (or feed-forward
         layers), embeddings, and the biases that attention, and feed-forward layers whose neurons
         stand apart, add: (parts, B, P, C)."""
-        layers = self.model.cfg.n_layers if layer is None or layer == -1 else int(layer)
-        parts, labels = [], []
-        if layers + mlp_input > 0:
-            heads, labels = self.stack_head_results(layers + mlp_input, return_labels=True,
-                                                    pos_slice=pos_slice)
-            parts.append(heads)
-        if expand_neurons:
-            neurons, names = self.stack_neuron_results(layers, pos_slice, return_labels=True)
-            parts.append(neurons)
-        else:
-            names = [f"{one}_mlp_out" for one in range(layers)]
-            parts += [self._of_positions(self["mlp_out", one], pos_slice)[None]
-                      for one in range(layers)]
-        labels = labels + names
-        for name in ("embed", "pos_embed"):
-            if f"hook_{name}" in self:
-                parts.append(self._of_positions(self[f"hook_{name}"], pos_slice)[None])
-                labels.append(name)
-        bias = np.zeros(self.model.cfg.d_model, np.float32)
-        for one in range(layers + mlp_input):
-            bias += getattr(self.model, "b_O", np.zeros((layers + 1, len(bias))))[one]
-            if expand_neurons and one < layers:
-                bias += getattr(self.model, "b_out", np.zeros((layers + 1, len(bias))))[one]
-        parts.append(np.broadcast_to(bias, parts[-1].shape))
-        labels.append("bias")
-        stack = np.concatenate(parts)
-        if apply_ln:
-            stack = self.apply_ln_to_stack(stack, None if layer in (-1, None) else layer, mlp_input,
-                                           pos_slice)
-        return (stack, labels) if return_labels else stack
+        stack = _heed.full_decomposition(self._pass, self._layer(layer), mlp_input,
+                                         self._positions(pos_slice), expand_neurons)
+        return self._stack(stack, layer, mlp_input, apply_ln, pos_slice, return_labels)
 
     def apply_ln_to_stack(self, residual_stack, layer: Optional[int] = None,
                           mlp_input: bool = False, pos_slice=None,
@@ -470,8 +423,8 @@ class ActivationCache(RecordedActivations):
         """A stack as the norm before ``layer`` (None: the final norm) scales the stream, with the
         scale of the pass: centred, where the norm centres, and divided. ``recompute_ln``: with
         the scale of each part itself, of the final norm."""
-        values = self._stacks.normalised_stack(
-            self._recorded, self._whole(residual_stack, pos_slice), self._layer(layer), mlp_input,
+        values = _heed.normalised_stack(
+            self._pass, self._whole(residual_stack, pos_slice), self._layer(layer), mlp_input,
             self._positions(pos_slice), recompute_ln)
         return self._sliced(values, pos_slice)
 
@@ -482,8 +435,8 @@ class ActivationCache(RecordedActivations):
 
         ``tokens``: a text that is one token, an id, or one for each sequence.
         """
-        values = self._stacks.logit_contributions(
-            self._recorded, self._whole(residual_stack, pos_slice), self._token_ids(tokens),
+        values = _heed.logit_contributions(
+            self._pass, self._whole(residual_stack, pos_slice), self._token_ids(tokens),
             [] if incorrect_tokens is None else self._token_ids(incorrect_tokens),
             self._positions(pos_slice))
         return self._sliced(values, pos_slice)

@@ -40,7 +40,7 @@ def lens(model, text=None, top: int = 5, *, source=None, target=None
     if texts is not None:
         return [lens(model, one, top) for one in texts]
     read = model._read_one(text, source, target)
-    tokens, probabilities, entropies, divergences = _heed.logit_lens(model._hooked, *read, top)
+    tokens, probabilities, entropies, divergences = _heed.logit_lens(model._hooked, read, top)
     ids = sorted({int(token) for token in tokens.reshape(-1)})
     return LensTable(tokens, probabilities, entropies, divergences,
                      dict(zip(ids, model._pieces(_inputs.token_array(ids)))),
@@ -192,9 +192,9 @@ def heads(model, text=None, *, source=None, target=None, kind: Optional[str] = N
         found.standard_errors = {name: error for name, (_, error) in means.items()}
         return found
     read = model._read_one(text, source, target)
-    if model.is_translator:
-        read += ("cross" if kind is None else kind,)
-    return HeadStatistics(_heed.head_statistics(model._hooked, *read))
+    if kind is None:
+        kind = "cross" if model.is_translator else ""
+    return HeadStatistics(_heed.head_statistics(model._hooked, read, kind))
 
 
 def detect_head(model, text, detection_pattern, exclude_bos: bool = False,

@@ -149,7 +149,10 @@ class Model(WithSaes, Hooked, Reader, Weights):
     def _source_ids(self, source) -> np.ndarray:
         if isinstance(source, str):
             return np.array(self._handle.encode(source), np.int32)
-        return _inputs.token_array(source).reshape(-1)
+        ids = _inputs.token_array(source).reshape(-1)
+        if len(ids) == 0:
+            raise InvalidArgument("the source has no tokens: expected at least one")
+        return ids
 
     def _target_ids(self, target) -> np.ndarray:
         """What the decoder reads: its start first."""
@@ -273,10 +276,10 @@ class Model(WithSaes, Hooked, Reader, Weights):
         return Pair([pair.source for pair in pairs], [pair.target for pair in pairs])
 
     def _read_one(self, input=None, source=None, target=None):
-        """Of one text: (T), or a source (M) and a target (T)."""
+        """Of one text: a source (M), or (0) of a model of one stack, and a target (T)."""
         read = self._read(input, source, target)
         if isinstance(read, OneText):
-            return (self._one(read.tokens),)
+            return np.empty(0, np.int32), self._one(read.tokens)
         if read.lengths:
             raise InvalidArgument(f"there are {len(read.lengths)} texts, expected one")
         return read.source, read.target
@@ -345,11 +348,11 @@ class Model(WithSaes, Hooked, Reader, Weights):
                                                  start_at_layer, stop_at_layer, return_type)
         whole = stream is None and layers == (0, -1)
         if wanted_return(return_type) == "loss" and not (bwd_hooks or self._bwd_hooks) and whole:
-            losses = self._handle.losses(*read.of_pass, self._forward(fwd_hooks))
+            losses = self._handle.losses(read.of_pass, self._forward(fwd_hooks))
             return self._losses(read, read.each_loss(losses), loss_per_token)
         options = self._options(fwd_hooks, bwd_hooks, metrics.Target(logit_target, read), freeze,
                                 layers, stream)
-        logits = read.each(self._handle.run(*read.of_pass, options))
+        logits = read.each(self._handle.run(read.of_pass, options))
         return self._returned(read, logits, return_type, loss_per_token)
 
     def _read_layers(self, input, source, target, prepend_bos, token_types, start, stop,
@@ -443,7 +446,7 @@ class Model(WithSaes, Hooked, Reader, Weights):
         found = metrics.Target(logit_target, read)
         options = self._options(fwd_hooks, bwd_hooks, found, freeze, layers, stream)
         points = self._points(names_filter, incl_bwd)
-        recorded = _heed.record(self._handle, *read.of_pass, points, return_type is not None,
+        recorded = _heed.record(self._handle, read.of_pass, points, return_type is not None,
                                 options)
         cache = (PairActivationCache if self.is_translator else ActivationCache)(recorded, self)
         cache.metric = found.value

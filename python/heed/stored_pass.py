@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import _heed
 from .errors import InvalidArgument, NotFound
 from .names import get_act_name
 
@@ -23,6 +24,12 @@ class StoredPass:
         self.lengths, self.source_lengths = meta["lengths"], meta["source_lengths"]
         self._values = {name: values for name, values in arrays.items()
                         if not name.startswith(PREFIX)}
+
+    def as_heeds(self):
+        """The same arrays as the extension takes passes; they share their memory where they are f32."""
+        numbers = {name: np.ascontiguousarray(values, np.float32)
+                   for name, values in self._values.items() if values.dtype.kind in "fiub"}
+        return _heed.given_activations(self.model._handle, numbers, self.lengths, self.of_pass)
 
     @property
     def names(self):
@@ -78,6 +85,6 @@ class NoModel:
     """In the place of the model of a cache that was read without it."""
 
     def __getattr__(self, name):
-        if name.startswith("_"):
+        if name.startswith("_") and name != "_handle":
             raise AttributeError(name)
         raise InvalidArgument("the cache was read without its model: heed.load_cache(path, model)")

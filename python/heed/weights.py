@@ -4,8 +4,9 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
+from . import _heed
 from .errors import InvalidArgument, NotFound, Unsupported
-from .factored import FactoredMatrix, composition_scores
+from .factored import FactoredMatrix
 from .parts import Part
 
 
@@ -110,11 +111,7 @@ class Weights:
         """How much each head (L, H) writes into what each later one (L, H) reads as its queries
         ("Q"), keys ("K") or values ("V"): ‖OV·W‖ / (‖OV‖·‖W‖), 0 for a head that is not later
         (Elhage et al. 2021). Weights are not processed: see :func:`heed.explain.save_processed`."""
-        if mode not in ("Q", "K", "V"):
-            raise InvalidArgument(f"mode is {mode!r}, expected 'Q', 'K' or 'V'")
-        scores = composition_scores(self.OV, {"Q": self.QK, "K": self.QK.T, "V": self.OV}[mode])
-        layers = np.arange(self.cfg.n_layers)
-        return np.where((layers[:, None] < layers)[:, None, :, None], scores, 0)
+        return _heed.composition_scores(self._handle, mode)
 
     def tokens_to_residual_directions(self, tokens) -> np.ndarray:
         """Columns of the unembedding: (C) of one token, a text of one token or an id, (…, C) of

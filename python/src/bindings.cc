@@ -106,13 +106,16 @@ TokenBatch batch_of(const TokenArray& tokens) {
           .sequences = tokens.ndim() == 2 ? tokens.shape(0) : 1};
 }
 
-TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types, const Lengths& lengths) {
+TokenBatch batch_of(const PassTokens& read) {
+  const auto& [tokens, types, lengths, sources, source_lengths] = read;
   TokenBatch batch = batch_of(tokens);
   if (!lengths.empty()) {
     batch.sequences = static_cast<std::int64_t>(lengths.size());
     batch.lengths = lengths;
   }
   batch.token_types = {types.data(), static_cast<std::size_t>(types.size())};
+  batch.sources = {sources.data(), static_cast<std::size_t>(sources.size())};
+  batch.source_lengths = source_lengths;
   return batch;
 }
 
@@ -120,19 +123,8 @@ std::vector<std::int32_t> vector_of(const TokenArray& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
 }
 
-SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target) {
-  return {{source.data(), static_cast<std::size_t>(source.size())},
-          {target.data(), static_cast<std::size_t>(target.size())}};
-}
-
-std::vector<SourceAndTarget> pairs_of(const std::vector<TokenArray>& sources,
-                                      const std::vector<TokenArray>& targets) {
-  if (sources.size() != targets.size()) {
-    throw Error(ErrorCode::invalid_argument, "expected as many targets as sources");
-  }
-  std::vector<SourceAndTarget> pairs;
-  for (std::size_t i = 0; i < sources.size(); ++i) pairs.push_back(pair_of(sources[i], targets[i]));
-  return pairs;
+Texts texts_read(const OneRead& read) {
+  return {.source = vector_of(read.first), .target = vector_of(read.second)};
 }
 
 void SignalPoll::operator()() {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,8 @@
 #include "heed/error.h"
 #include "heed/heed.h"
 #include "heed/intervention.h"
-#include "heed/pair_activations.h"
 #include "heed/reading.h"
+#include "heed/texts.h"
 #include "heed/translate.h"
 
 namespace heed::python {
@@ -52,15 +53,17 @@ py::array array_of(const SharedView& view, std::shared_ptr<const void> owner);
 // The same, which cannot be written to.
 py::array constant(py::array array);
 
-// The tokens of an array (B, T) or (T), or (N) of texts of `lengths`, and their types, of the same
-// shape or none.
+// What a pass reads: tokens, their types, lengths, sources and their lengths. Tokens are an array
+// (B, T) or (T), or (N) of texts of the lengths; types have their shape, or there are none;
+// sources, (M) of all texts, are those of a translator, or none.
 using Lengths = std::vector<std::int64_t>;
+using PassTokens = std::tuple<TokenArray, TokenArray, Lengths, TokenArray, Lengths>;
 TokenBatch batch_of(const TokenArray& tokens);
-TokenBatch batch_of(const TokenArray& tokens, const TokenArray& types, const Lengths& lengths);
+TokenBatch batch_of(const PassTokens& read);
 std::vector<std::int32_t> vector_of(const TokenArray& tokens);
-SourceAndTarget pair_of(const TokenArray& source, const TokenArray& target);
-std::vector<SourceAndTarget> pairs_of(const std::vector<TokenArray>& sources,
-                                      const std::vector<TokenArray>& targets);
+// One text, or a source and a target: (source or nothing, target).
+using OneRead = std::pair<TokenArray, TokenArray>;
+Texts texts_read(const OneRead& read);
 
 // A model that Python may close; what runs or is viewed keeps it alive.
 class ModelHandle {

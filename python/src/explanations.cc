@@ -1,9 +1,9 @@
 // What explains a prediction: stacks of the stream, lenses, attributions, heads, patches.
 #include <memory>
 
+#include "heed/circuits.h"
 #include "heed/detection.h"
 #include "heed/explain.h"
-#include "heed/pair_activations.h"
 #include "heed/patch.h"
 #include "heed/stacks.h"
 #include "recorded.h"
@@ -62,6 +62,24 @@ void bind_stacks(py::module_& module) {
                           remainder ? StackRemainder::included : StackRemainder::left_out);
     }));
   });
+  module.def("neuron_results", [](const Recorded& recorded, std::int64_t first_layer,
+                                  std::int64_t layer, const std::vector<std::int64_t>& neurons,
+                                  const std::vector<std::int64_t>& positions, bool remainder) {
+    return labelled(unlocked([&] {
+      return neuron_results(recorded.activations(), stack_request(layer, false, positions),
+                            {.first_layer = first_layer, .neurons = neurons},
+                            remainder ? StackRemainder::included : StackRemainder::left_out);
+    }));
+  });
+  module.def("full_decomposition", [](const Recorded& recorded, std::int64_t layer,
+                                      bool before_feed_forward,
+                                      const std::vector<std::int64_t>& positions, bool by_neuron) {
+    return labelled(unlocked([&] {
+      return full_decomposition(recorded.activations(),
+                                stack_request(layer, before_feed_forward, positions),
+                                by_neuron ? FeedForwardUnit::neuron : FeedForwardUnit::layer);
+    }));
+  });
   module.def("normalised_stack", [](const Recorded& recorded, const FloatArray& stack,
                                     std::int64_t layer, bool before_feed_forward,
                                     const std::vector<std::int64_t>& positions, bool of_each_part) {
@@ -106,17 +124,10 @@ py::dict statistics_of(const std::vector<HeadSummary>& heads) {
   return found;
 }
 
-py::dict head_statistics(const ModelHandle& handle, const TokenArray& tokens) {
+py::dict head_statistics(const ModelHandle& handle, const OneRead& read, const std::string& kind) {
   const auto model = handle.get();
-  const std::vector<std::int32_t> all = vector_of(tokens);
-  return statistics_of(unlocked([&] { return model->heads(all); }));
-}
-
-py::dict pair_head_statistics(const ModelHandle& handle, const TokenArray& source,
-                              const TokenArray& target, const std::string& kind) {
-  const auto translator = handle.get();
-  const SourceAndTarget pair = pair_of(source, target);
-  return statistics_of(unlocked([&] { return heads(*translator, pair, kind); }));
+  const Texts texts = texts_read(read);
+  return statistics_of(unlocked([&] { return heads(*model, texts, kind); }));
 }
 
 Excluded excluded_of(bool first, bool own) {
@@ -127,7 +138,6 @@ Excluded excluded_of(bool first, bool own) {
 
 void bind_heads(py::module_& module) {
   module.def("head_statistics", &head_statistics);
-  module.def("head_statistics", &pair_head_statistics);
   module.def("detection_pattern", [](const std::string& name, const TokenArray& tokens) {
     return array_of(detection_pattern(name, vector_of(tokens)));
   });
@@ -172,17 +182,10 @@ py::tuple lens_arrays(const std::vector<std::vector<LayerPrediction>>& lens) {
 }
 
 void bind_lenses(py::module_& module) {
-  module.def("logit_lens",
-             [](const ModelHandle& handle, const TokenArray& tokens, std::int64_t top) {
-               const auto model = handle.get();
-               const std::vector<std::int32_t> all = vector_of(tokens);
-               return lens_arrays(unlocked([&] { return logit_lens(*model, all, top); }));
-             });
-  module.def("logit_lens", [](const ModelHandle& handle, const TokenArray& source,
-                              const TokenArray& target, std::int64_t top) {
-    const auto translator = handle.get();
-    const SourceAndTarget pair = pair_of(source, target);
-    return lens_arrays(unlocked([&] { return logit_lens(*translator, pair, top); }));
+  module.def("logit_lens", [](const ModelHandle& handle, const OneRead& read, std::int64_t top) {
+    const auto model = handle.get();
+    const Texts texts = texts_read(read);
+    return lens_arrays(unlocked([&] { return logit_lens(*model, texts, top); }));
   });
   // [(nearest of all, its cosine, chance, [(token, cosine)])], one for each depth.
   module.def("nearest_words", [](const ModelHandle& handle, const TokenArray& tokens,
@@ -241,6 +244,21 @@ void bind_lenses(py::module_& module) {
                return py::make_tuple(doubles(std::move(found.tokens), {count}), found.logit,
                                      found.baseline, found.completeness_error);
              });
+  // (L, H, L, H)
+  module.def("composition_scores", [](const ModelHandle& handle, const std::string& mode) {
+    const auto kind = [&] {
+      if (mode == "Q") return CompositionKind::query;
+      if (mode == "K") return CompositionKind::key;
+      if (mode == "V") return CompositionKind::value;
+      throw Error(ErrorCode::invalid_argument, "mode is '" + mode + "', expected 'Q', 'K' or 'V'");
+    }();
+    const auto model = handle.get();
+    return array_of(unlocked([&] { return composition_scores(*model, kind); }));
+  });
+  module.def("refactor_heads", [](const ModelHandle& handle) {
+    const auto model = handle.get();
+    unlocked([&] { refactor_heads(*model); });
+  });
   module.def("save_processed", [](const ModelHandle& handle, const std::string& directory) {
     const auto model = handle.get();
     unlocked([&] { save_processed(*model, directory); });

@@ -228,21 +228,21 @@ void bind_model(py::module_& module) {
            [](const ModelHandle& handle) { return beginning_token(*handle.get()); })
       .def("end_token", [](const ModelHandle& handle) { return end_token(*handle.get()); })
       .def("run",
-           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
-              const Lengths& lengths, const py::dict& given) {
+           [](const ModelHandle& handle, const PassTokens& read, const py::dict& given) {
              const auto model = handle.get();
              const RunOptions options = run_options(given);
-             return array_of(
-                 unlocked([&] { return run(*model, batch_of(tokens, types, lengths), options); }));
+             return array_of(unlocked([&] { return run(*model, batch_of(read), options); }));
            })
       .def("losses",
-           [](const ModelHandle& handle, const TokenArray& tokens, const TokenArray& types,
-              const Lengths& lengths, const PythonHooks& hooks) {
+           [](const ModelHandle& handle, const PassTokens& read, const PythonHooks& hooks) {
              const auto model = handle.get();
              const RunOptions options = run_options(hooks);
-             return array_of(unlocked([&] {
-               return next_token_losses(*model, batch_of(tokens, types, lengths), options);
-             }));
+             return array_of(
+                 unlocked([&] { return next_token_losses(*model, batch_of(read), options); }));
+           })
+      .def("next_tokens",
+           [](const ModelHandle& handle, const TokenArray& tokens) {
+             return tokens_after(*handle.get(), vector_of(tokens));
            })
       .def("embeddings",
            [](const ModelHandle& handle, const TokenArray& tokens) {

@@ -33,4 +33,7 @@ inline Array borrowed(const FloatArray& values) {
           {const_cast<float*>(values.data()), [](float*) {}}};
 }
 
+// The same of an array that heed keeps: its owner keeps the NumPy array.
+Array shared(const FloatArray& values);
+
 }  // namespace heed::python

@@ -49,30 +49,9 @@ void bind_translation(py::module_& module, py::class_<ModelHandle>& model) {
            [](const ModelHandle& handle, const TokenArray& tokens) {
              return decoder_tokens(*handle.get(), vector_of(tokens));
            })
-      .def("next_tokens",
-           [](const ModelHandle& handle, const TokenArray& target) {
-             return tokens_after(*handle.get(), vector_of(target));
-           })
       .def("source_texts",
            [](const ModelHandle& handle, const TokenArray& tokens) {
              return bytes_of(handle.get()->source_pieces(vector_of(tokens)));
-           })
-      .def("run",
-           [](const ModelHandle& handle, const std::vector<TokenArray>& sources,
-              const std::vector<TokenArray>& targets, const py::dict& given) {
-             const auto translator = handle.get();
-             const RunOptions options = run_options(given);
-             const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
-             return array_of(unlocked([&] { return run(*translator, pairs, options); }));
-           })
-      .def("losses",
-           [](const ModelHandle& handle, const std::vector<TokenArray>& sources,
-              const std::vector<TokenArray>& targets, const PythonHooks& hooks) {
-             const auto translator = handle.get();
-             const RunOptions options = run_options(hooks);
-             const std::vector<SourceAndTarget> pairs = pairs_of(sources, targets);
-             return array_of(
-                 unlocked([&] { return next_token_losses(*translator, pairs, options); }));
            })
       .def("translate_greedily",
            [](const ModelHandle& handle, const TokenArray& source, std::int64_t max_length,

@@ -10,6 +10,7 @@
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
+#include "model/head_points.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -48,6 +49,7 @@ Point Activations::Parts::point(std::string_view name) const {
 bool Activations::Parts::has(std::string_view name) const {
   if (kept.contains(name) || std::ranges::find(names, name) != names.end()) return true;
   const std::optional<Point> point = point_from_name(name);
+  if (point && follows_from_given(*point)) return true;
   if (!pass || !point || architecture.is_encoder_decoder() != (point->site != StackSite::only)) {
     return false;
   }
@@ -157,8 +159,28 @@ const Transformer& activations_model(const Activations& found) {
   return *transformer;
 }
 
+bool Activations::Parts::follows_from_given(const Point& point) const {
+  return given == GivenActivations::Kind::of_pass && point.kind == PointKind::head_results &&
+         kept.contains(point_name({PointKind::mixed_values, point.layer, point.site}));
+}
+
+// (B, T, H, C)
+Tensor<float> Activations::Parts::head_results_of_given(std::int64_t layer) const {
+  const Array& mixed = kept.find(point_name({PointKind::mixed_values, layer}))->second;
+  const StackSpecification& stack = transformer->specification();
+  require(
+      mixed.shape() ==
+          std::vector<std::int64_t>{rows.count(), positions, stack.heads(), stack.head_size()},
+      ErrorCode::invalid_argument, "mixed values have the shape ({}), expected ({}, {}, {}, {})",
+      fmt::join(mixed.shape(), ", "), rows.count(), positions, stack.heads(), stack.head_size());
+  return results_of_heads(stack, transformer->parameters().block(layer).projection,
+                          {mixed.data(), {rows.count() * positions, stack.attention_width()}},
+                          positions, positions);
+}
+
 // (B, T, …)
 Tensor<float> Activations::Parts::values(const Point& point) const {
+  if (!pass) return head_results_of_given(point.layer);
   if (!rows.is_ragged()) return pass->computed(point);
   const View<float> stored = pass->stored(point);
   if (stored.present()) return padded(rows_of(point), stored);
@@ -245,6 +267,37 @@ Array Activations::attention(std::string_view name, const AttentionTiles& tiles)
   require(is_plane(point.kind) && !parts_->kept.contains(name), ErrorCode::invalid_argument,
           "'{}' has no tiles: expected scores or a pattern that no hook changed", name);
   return parts_->tiles(point, tiles);
+}
+
+SharedView checked_point(const Activations& found, std::string_view name) {
+  const SharedView view = found.at(name);
+  const ActivationsAccess::Parts& parts = ActivationsAccess::parts(found);
+  const Point point = parts.point(name);
+  const PointShape shape = point_shape(activations_model(found).specification(), point.kind);
+  std::vector<std::int64_t> expected{found.sequences(), found.positions(), shape.width};
+  if (shape.has_heads) expected.insert(expected.begin() + 2, shape.heads);
+  require(view.shape == expected, ErrorCode::invalid_argument,
+          "'{}' has the shape ({}), expected ({})", name, fmt::join(view.shape, ", "),
+          fmt::join(expected, ", "));
+  return view;
+}
+
+Activations activations_from(const Model& model, GivenActivations given) {
+  const Transformer& transformer = ModelAccess::of_one_text(model).transformer;
+  require(!given.lengths.empty() && std::ranges::min(given.lengths) >= 1,
+          ErrorCode::invalid_argument, "({}) are not the lengths of sequences",
+          fmt::join(given.lengths, ", "));
+  auto parts = std::make_shared<ActivationsAccess::Parts>();
+  parts->architecture = transformer.architecture();
+  parts->transformer = &transformer;
+  std::vector<std::int64_t> row_starts{0};
+  for (const std::int64_t length : given.lengths) row_starts.push_back(row_starts.back() + length);
+  parts->rows = Sequences::of_lengths(row_starts);
+  parts->positions = std::ranges::max(given.lengths);
+  for (const auto& entry : given.arrays) parts->names.push_back(entry.first);
+  parts->kept = std::move(given.arrays);
+  parts->given = given.kind;
+  return ActivationsAccess::make(std::move(parts));
 }
 
 std::int64_t Activations::bytes() const {

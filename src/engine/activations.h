@@ -25,6 +25,8 @@ struct Activations::Parts {
   std::vector<std::string> names;
   std::optional<RecordedPass> pass;
   std::map<std::string, Array, std::less<>> kept;
+  // Of `kept` alone: what the caller gave, if it did.
+  std::optional<GivenActivations::Kind> given;
   std::vector<LazyAttention> attention;
   Array logits;
   // Computed values in use: another reader gets the same.
@@ -41,6 +43,10 @@ struct Activations::Parts {
   Array tiles(const Point& plane, AttentionTiles wanted) const;
   void copy_tile(const Point& point, const kernels::AttentionTile& tile, View<float> out) const;
   Tensor<float> values(const Point& point) const;
+
+ private:
+  bool follows_from_given(const Point& point) const;
+  Tensor<float> head_results_of_given(std::int64_t layer) const;
 };
 
 struct ActivationsAccess {
@@ -51,6 +57,10 @@ struct ActivationsAccess {
 
 // The model that ran. Throws Error{unsupported} for an encoder-decoder.
 const Transformer& activations_model(const Activations& found);
+
+// A point of one stack, of the shape that its model gives it: throws Error{invalid_argument} for an
+// array of a caller's that has another.
+SharedView checked_point(const Activations& found, std::string_view name);
 
 // What a request selects of a model's points, in the order of a pass.
 struct RequestedPoints {

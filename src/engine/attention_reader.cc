@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "engine/facade.h"
 #include "engine/model_passes.h"
-#include "heed/pair_activations.h"
+#include "heed/explain.h"
 #include "microscope/attention/head_scan.h"
 #include "microscope/attention/recorded_attention.h"
 #include "model/input_checks.h"
@@ -124,21 +124,15 @@ static std::vector<HeadSummary> summaries_of(const HeadScan& scan) {
   return summaries;
 }
 
-std::vector<HeadSummary> summarise_heads(const Transformer& transformer,
-                                         std::span<const std::int32_t> tokens) {
-  return summaries_of(scan_heads(transformer, tokens));
-}
-
-std::vector<HeadSummary> heads(const Model& translator, const SourceAndTarget& pair,
-                               std::string_view kind) {
-  const Transformer& model = ModelAccess::translator(translator).transformer;
-  const auto site = site_named(kind, model.architecture());
-  require(site.has_value(), ErrorCode::invalid_argument,
-          "there is no kind of attention '{}': expected encoder, decoder or cross",
-          kind.substr(0, 40));
-  const RecordedPass pass(model, {.source = {pair.source.begin(), pair.source.end()},
-                                  .target = {pair.target.begin(), pair.target.end()}});
-  return summaries_of(scan_heads(pass, {*site}));
+std::vector<HeadSummary> heads(const Model& model, const Texts& texts, std::string_view kind) {
+  const Transformer& transformer = ModelAccess::for_source(model, texts.source).transformer;
+  const auto site = site_named(kind, transformer.architecture());
+  const bool is_pair = transformer.architecture().is_encoder_decoder();
+  require(is_pair ? site.has_value() : kind.empty(), ErrorCode::invalid_argument,
+          "there is no kind of attention '{}': expected {}", kind.substr(0, 40),
+          is_pair ? "encoder, decoder or cross" : "none, as the model has one stack");
+  if (!is_pair) return summaries_of(scan_heads(transformer, texts.target));
+  return summaries_of(scan_heads(RecordedPass(transformer, texts), {*site}));
 }
 
 }  // namespace heed

@@ -4,7 +4,6 @@
 #include "engine/facade.h"
 #include "formats/gguf_files.h"
 #include "formats/model_files.h"
-#include "heed/pair_activations.h"
 #include "microscope/explain/attribution.h"
 #include "microscope/explain/logit_gradients.h"
 #include "microscope/explain/logit_lens.h"
@@ -47,19 +46,13 @@ std::vector<std::vector<LayerPrediction>> predictions_of(const LogitLens& lens) 
 
 }  // namespace
 
-std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model,
-                                                     std::span<const std::int32_t> tokens,
+std::vector<std::vector<LayerPrediction>> logit_lens(const Model& model, const Texts& texts,
                                                      std::int64_t top) {
-  return predictions_of(look_through_layers(transformer_of(model), tokens, {.top = top}));
-}
-
-std::vector<std::vector<LayerPrediction>> logit_lens(const Model& translator,
-                                                     const SourceAndTarget& pair,
-                                                     std::int64_t top) {
-  const RecordedPass pass(ModelAccess::translator(translator).transformer,
-                          {.source = {pair.source.begin(), pair.source.end()},
-                           .target = {pair.target.begin(), pair.target.end()}});
-  return predictions_of(look_through_layers(pass, {.top = top}));
+  const Transformer& transformer = ModelAccess::for_source(model, texts.source).transformer;
+  if (texts.source.empty()) {
+    return predictions_of(look_through_layers(transformer, texts.target, {.top = top}));
+  }
+  return predictions_of(look_through_layers(RecordedPass(transformer, texts), {.top = top}));
 }
 
 std::vector<LogitPart> attribute_logit(const Model& model, std::span<const std::int32_t> tokens,

@@ -1,6 +1,9 @@
 // What heed::Model holds, shared by the files of the facade.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "engine/loaded_model.h"
 #include "heed/array.h"
 #include "heed/heed.h"
@@ -28,6 +31,10 @@ struct ModelAccess {
   static const LoadedModel& loaded(const Model& model) { return model.parts_->model; }
   static const LoadedModel& of_one_text(const Model& model) { return model.parts_->of_one_text(); }
   static const LoadedModel& translator(const Model& model) { return model.parts_->translator(); }
+  // Of as many stacks as the texts are for: two, where they have a source.
+  static const LoadedModel& for_source(const Model& model, std::span<const std::int32_t> source) {
+    return source.empty() ? of_one_text(model) : translator(model);
+  }
   // The same model, all of whose passes `editor` changes.
   static Model with_editor(const Model& model, std::shared_ptr<Editor> editor) {
     return Model(

@@ -7,7 +7,7 @@
 #include "engine/activations.h"
 #include "engine/facade.h"
 #include "engine/hooks.h"
-#include "heed/pair_activations.h"
+#include "heed/translate.h"
 #include "kernels/kernels.h"
 #include "microscope/intervene/pair_effects.h"
 #include "microscope/traces/gradients.h"
@@ -20,9 +20,9 @@
 namespace heed {
 namespace {
 
-// Of a model of one text.
-const Transformer& of_one_text(const Model& model) {
-  return ModelAccess::of_one_text(model).transformer;
+// That reads the texts of the batch.
+const Transformer& transformer_for(const Model& model, const TokenBatch& batch) {
+  return ModelAccess::for_source(model, batch.sources).transformer;
 }
 
 const Transformer& of_two_texts(const Model& translator) {
@@ -43,25 +43,24 @@ std::shared_ptr<HookEditor> standing_hooks(const Transformer& model,
   return editor;
 }
 
-// Of each sequence of a batch.
-std::vector<std::int64_t> lengths_of(const TokenBatch& batch) {
-  const std::int64_t tokens = std::ssize(batch.tokens), count = batch.sequences;
-  if (batch.lengths.empty()) {
+// Of each of `count` sequences, which have `lengths`, or one length.
+std::vector<std::int64_t> checked_lengths(std::int64_t tokens, std::int64_t count,
+                                          std::span<const std::int64_t> lengths) {
+  if (lengths.empty()) {
     require(count >= 1 && (tokens == 0 || tokens % count == 0), ErrorCode::invalid_argument,
             "{} tokens are not {} sequences of one length", tokens, count);
     return std::vector<std::int64_t>(static_cast<std::size_t>(count), tokens / count);
   }
   std::int64_t sum = 0;
-  for (const std::int64_t length : batch.lengths) {
+  for (const std::int64_t length : lengths) {
     require(length >= 1 && length <= tokens - sum, ErrorCode::invalid_argument,
-            "{} tokens are not sequences of the lengths {}", tokens,
-            fmt::join(batch.lengths, ", "));
+            "{} tokens are not sequences of the lengths {}", tokens, fmt::join(lengths, ", "));
     sum += length;
   }
-  require(sum == tokens && std::ssize(batch.lengths) == count, ErrorCode::invalid_argument,
+  require(sum == tokens && std::ssize(lengths) == count, ErrorCode::invalid_argument,
           "{} tokens are not {} sequences of the lengths {}", tokens, count,
-          fmt::join(batch.lengths, ", "));
-  return {batch.lengths.begin(), batch.lengths.end()};
+          fmt::join(lengths, ", "));
+  return {lengths.begin(), lengths.end()};
 }
 
 // What a pass reads: texts, or sources and targets.
@@ -72,19 +71,20 @@ struct RunInput {
   explicit RunInput(const TokenBatch& batch)
       : token_types(batch.token_types.begin(), batch.token_types.end()) {
     auto next = batch.tokens.begin();
-    for (const std::int64_t length : lengths_of(batch)) {
+    for (const std::int64_t length :
+         checked_lengths(std::ssize(batch.tokens), batch.sequences, batch.lengths)) {
       texts.push_back({.source = {}, .target = {next, next + length}});
       next += length;
     }
-  }
-  explicit RunInput(std::span<const SourceAndTarget> pairs) {
-    for (const SourceAndTarget& pair : pairs) {
-      texts.push_back({.source = {pair.source.begin(), pair.source.end()},
-                       .target = {pair.target.begin(), pair.target.end()}});
+    if (batch.sources.empty()) return;
+    auto source = batch.sources.begin();
+    auto text = texts.begin();
+    for (const std::int64_t length :
+         checked_lengths(std::ssize(batch.sources), batch.sequences, batch.source_lengths)) {
+      (text++)->source = {source, source + length};
+      source += length;
     }
   }
-  explicit RunInput(const SourceAndTarget& pair)
-      : RunInput(std::span<const SourceAndTarget>(&pair, 1)) {}
 
   RecordOptions options(Keep keep, Probe* observer) const {
     return {.keep = keep, .token_types = token_types, .observer = observer};
@@ -360,117 +360,56 @@ void Activations::Parts::read(const RecordedPass& recorded) {
 }
 
 Array run(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  HookedRun run(of_one_text(model), RunInput(batch), options);
+  HookedRun run(transformer_for(model, batch), RunInput(batch), options);
   const RecordedPass& pass = run.run();
   return run.has_logits() ? make_array(pass.logits()) : run.stream();
 }
 
-Array run(const Model& translator, const SourceAndTarget& pair, const RunOptions& options) {
-  return run(translator, std::span<const SourceAndTarget>(&pair, 1), options);
-}
-
-Array run(const Model& translator, std::span<const SourceAndTarget> pairs,
-          const RunOptions& options) {
-  HookedRun run(of_two_texts(translator), RunInput(pairs), options);
-  return make_array(run.run().logits());
-}
-
 Array next_token_losses(const Model& model, const TokenBatch& batch, const RunOptions& options) {
-  const Transformer& transformer = of_one_text(model);
-  require_predicts_next(transformer.specification(), "the loss of a text");
+  const Transformer& transformer = transformer_for(model, batch);
   require(!is_partial(options), ErrorCode::unsupported,
           "the loss of a text needs its tokens and all layers: expected neither a stream nor a "
           "part of the layers");
   RunInput input(batch);
+  std::vector<std::int32_t> next;
   for (const Texts& texts : input.texts) {
-    require(texts.target.size() >= 2, ErrorCode::invalid_argument,
-            "the loss needs a text of at least two tokens, not one");
+    const std::vector<std::int32_t> own = tokens_after(model, texts.target);
+    next.insert(next.end(), own.begin(), own.end());
   }
   HookedRun run(transformer, std::move(input), options);
   const RecordedPass& pass = run.run();
-  std::vector<std::int32_t> next(batch.tokens.begin() + 1, batch.tokens.end());
-  next.push_back(kernels::ignored_target);
-  for (const Sequence each : pass.sequences()) {
-    next[static_cast<std::size_t>(each.row_end - 1)] = kernels::ignored_target;
+  // What follows a text is not known, but for the end of a translation.
+  return losses_by_text(pass, losses_of(pass, next),
+                        transformer.architecture().is_encoder_decoder() ? 0 : 1);
+}
+
+std::vector<std::int32_t> tokens_after(const Model& model, std::span<const std::int32_t> tokens) {
+  const Architecture& architecture = architecture_of(model);
+  require_tokens(tokens, "the text");
+  if (!architecture.is_encoder_decoder()) {
+    require_predicts_next(architecture.decoder(), "the loss of a text");
   }
-  return losses_by_text(pass, losses_of(pass, next), 1);
+  return next_tokens_of(architecture, tokens);
 }
 
-Array next_token_losses(const Model& translator, const SourceAndTarget& pair,
-                        const RunOptions& options) {
-  return next_token_losses(translator, std::span<const SourceAndTarget>(&pair, 1), options);
-}
-
-Array next_token_losses(const Model& translator, std::span<const SourceAndTarget> pairs,
-                        const RunOptions& options) {
-  const Transformer& model = of_two_texts(translator);
-  HookedRun run(model, RunInput(pairs), options);
-  const RecordedPass& pass = run.run();
-  std::vector<std::int32_t> next;
-  for (const SourceAndTarget& pair : pairs) {
-    const std::vector<std::int32_t> own = next_tokens_of(model.architecture(), pair.target);
-    next.insert(next.end(), own.begin(), own.end());
+Array losses_from_logits(const Array& logits, std::span<const std::int32_t> next) {
+  const std::vector<std::int64_t>& shape = logits.shape();
+  require(shape.size() == 3 && shape[0] * shape[1] == std::ssize(next), ErrorCode::invalid_argument,
+          "logits of shape ({}) are not those of {} tokens", fmt::join(shape, ", "), next.size());
+  for (const std::int32_t token : next) {
+    require(token == kernels::ignored_target || (token >= 0 && token < shape[2]),
+            ErrorCode::invalid_argument, "token {} is outside the {} logits", token, shape[2]);
   }
-  return losses_by_text(pass, losses_of(pass, next), 0);
-}
-
-std::vector<std::int32_t> tokens_after(const Model& translator,
-                                       std::span<const std::int32_t> target) {
-  require_tokens(target, "the target");
-  return next_tokens_of(of_two_texts(translator).architecture(), target);
-}
-
-Array losses_from_logits(const Array& logits, const TokenBatch& batch) {
-  require(logits.shape().size() == 3 && logits.shape()[0] == batch.sequences &&
-              logits.shape()[0] * logits.shape()[1] == std::ssize(batch.tokens),
-          ErrorCode::invalid_argument,
-          "logits of shape ({}) are not those of {} sequences of {} tokens",
-          fmt::join(logits.shape(), ", "), batch.sequences,
-          std::ssize(batch.tokens) / std::max<std::int64_t>(batch.sequences, 1));
-  const std::int64_t positions = logits.shape()[1], vocabulary = logits.shape()[2];
-  require(positions >= 2, ErrorCode::invalid_argument,
-          "the loss needs a text of at least two tokens, not one");
-  Tensor<float> losses(Shape{batch.sequences, positions - 1});
-  for (std::int64_t b = 0; b < batch.sequences; ++b) {
-    const std::int64_t first = b * positions;
-    const std::span<const std::int32_t> next = batch.tokens.subspan(
-        static_cast<std::size_t>(first + 1), static_cast<std::size_t>(positions - 1));
-    for (const std::int32_t token : next) {
-      require(token >= 0 && token < vocabulary, ErrorCode::invalid_argument,
-              "token {} is outside the {} logits", token, vocabulary);
-    }
-    kernels::cross_entropy_forward(
-        {logits.data() + first * vocabulary, {positions - 1, vocabulary}},
-        {next.data(), {positions - 1}}, losses.view()[b]);
-  }
-  return make_array(std::move(losses));
-}
-
-Array losses_of_next(const Array& logits, std::span<const std::int32_t> next) {
-  require(
-      logits.shape().size() == 3 && logits.shape()[0] == 1 && logits.shape()[1] == std::ssize(next),
-      ErrorCode::invalid_argument, "logits of shape ({}) are not those of {} tokens",
-      fmt::join(logits.shape(), ", "), next.size());
-  const std::int64_t positions = logits.shape()[1], vocabulary = logits.shape()[2];
-  Tensor<float> losses(Shape{1, positions});
-  kernels::cross_entropy_forward({logits.data(), {positions, vocabulary}},
-                                 {next.data(), {positions}}, losses.view()[0]);
+  Tensor<float> losses(Shape{shape[0], shape[1]});
+  kernels::cross_entropy_forward({logits.data(), {std::ssize(next), shape[2]}},
+                                 {next.data(), {std::ssize(next)}},
+                                 losses.view().reshape({std::ssize(next)}));
   return make_array(std::move(losses));
 }
 
 Activations record(const Model& model, const TokenBatch& batch, const RecordRequest& request,
                    const RunOptions& options) {
-  return recorded(of_one_text(model), RunInput(batch), request, options);
-}
-
-Activations record(const Model& translator, const SourceAndTarget& pair,
-                   const RecordRequest& request, const RunOptions& options) {
-  return recorded(of_two_texts(translator), RunInput(pair), request, options);
-}
-
-Activations record(const Model& translator, std::span<const SourceAndTarget> pairs,
-                   const RecordRequest& request, const RunOptions& options) {
-  return recorded(of_two_texts(translator), RunInput(pairs), request, options);
+  return recorded(transformer_for(model, batch), RunInput(batch), request, options);
 }
 
 Model with_hooks(const Model& model, const std::vector<Hook>& hooks) {

@@ -161,10 +161,6 @@ AttentionReader Model::read_attention(std::span<const std::int32_t> tokens,
   return AttentionReader::read(parts_->of_one_text().transformer, tokens, layers);
 }
 
-std::vector<HeadSummary> Model::heads(std::span<const std::int32_t> tokens) const {
-  return summarise_heads(parts_->of_one_text().transformer, tokens);
-}
-
 Trace Model::trace(std::span<const std::int32_t> tokens, const TraceRequest& request,
                    const GradientTarget& target) const {
   return with_shapes(trace_prompt(parts_->of_one_text().transformer, tokens, request, target));

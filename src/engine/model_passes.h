@@ -32,8 +32,4 @@ Model::Generation continue_prompt(const LoadedModel& model, std::span<const std:
                                   const Model::GenerateOptions& options,
                                   const Model::TextCallback& callback);
 
-// As Model::heads().
-std::vector<HeadSummary> summarise_heads(const Transformer& transformer,
-                                         std::span<const std::int32_t> tokens);
-
 }  // namespace heed

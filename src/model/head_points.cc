@@ -153,23 +153,29 @@ Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
 
 // (B, T, H, C), before edits.
 Tensor<float> head_results(const LayerPass& at, View<const float> mixed) {
-  const LinearWeights& projection = at.parameters.projection;
-  const std::int64_t size = at.stack.head_size();
+  return results_of_heads(at.stack, at.parameters.projection, mixed, at.pass.view_positions(),
+                          at.pass.arithmetic_length());
+}
+
+}  // namespace
+
+Tensor<float> results_of_heads(const StackSpecification& stack, const LinearWeights& projection,
+                               View<const float> mixed, std::int64_t positions,
+                               std::int64_t arithmetic_length) {
+  const std::int64_t rows = mixed.extent(0), size = stack.head_size();
   const kernels::MultipliedWeight weight(projection);
-  Tensor<float> results(
-      Shape{at.pass.view_batch(), at.pass.view_positions(), at.stack.heads(), at.stack.channels});
-  Tensor<float> own(Shape{at.pass.rows(), size}), part(Shape{at.stack.channels, size});
-  Tensor<float> added(Shape{at.pass.rows(), at.stack.channels});
-  for (std::int64_t head = 0; head < at.stack.heads(); ++head) {
+  Tensor<float> results(Shape{rows / positions, positions, stack.heads(), stack.channels});
+  Tensor<float> own(Shape{rows, size}), part(Shape{stack.channels, size});
+  Tensor<float> added(Shape{rows, stack.channels});
+  for (std::int64_t head = 0; head < stack.heads(); ++head) {
     kernels::copy(mixed.slice(1, head * size, (head + 1) * size), own);
     kernels::copy(weight.view().slice(1, head * size, (head + 1) * size), part);
-    project(at.pass, own, {.weight = part, .precision = projection.precision}, added);
+    kernels::linear_forward(own, {.weight = part, .precision = projection.precision}, added,
+                            arithmetic_length);
     kernels::copy(added, rows_of_head(results, head));
   }
   return results;
 }
-
-}  // namespace
 
 void observe_head_inputs(const LayerPass& at, View<const float> stream) {
   const auto observe = [&](const ReadingHeads& heads) {

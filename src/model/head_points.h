@@ -24,8 +24,13 @@ void observe_head_input_gradients(const LayerPass& at, const BlockActivations& s
 // projections.
 void visit_positioned(const LayerPass& at, const AttentionActivations& saved);
 
-// What each head adds to the stream: its mixed values times its rows of the projection. The bias
-// belongs to no head. `mixed` is (N, A).
+// What each head adds to the stream, (N / T, T, H, C): its mixed values, of (N, A), times its rows
+// of the projection. The bias belongs to no head. Multiplies as a pass of this length does.
+Tensor<float> results_of_heads(const StackSpecification& stack, const LinearWeights& projection,
+                               View<const float> mixed, std::int64_t positions,
+                               std::int64_t arithmetic_length);
+
+// The same at the points of a pass. `mixed` is (N, A).
 void observe_head_results(const LayerPass& at, View<const float> mixed);
 
 // Adds to `out` (N, C), the projection of `mixed`, what edits of the results change.

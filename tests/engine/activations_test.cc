@@ -191,6 +191,82 @@ TEST(Stacks, SumToTheStreamAndTheLogits) {
   EXPECT_THROW(logit_contributions(found, parts.values, {.tokens = {1}}), Error);
 }
 
+// Neurons, heads, embeddings and biases; and of all layers, what is left is nothing.
+TEST(Stacks, SumToTheStreamNeuronByNeuron) {
+  const Activations found = record(starter_model(), {some_tokens()});
+  for (const bool in_middle : {false, true}) {
+    const StackRequest request{.layer = 2, .before_feed_forward = in_middle, .positions = {1, -1}};
+    const SharedView stream =
+        found.at(in_middle ? "blocks.2.hook_resid_mid" : "blocks.2.hook_resid_pre");
+    for (const FeedForwardUnit unit : {FeedForwardUnit::neuron, FeedForwardUnit::layer}) {
+      const ResidualStack parts = full_decomposition(found, request, unit);
+      EXPECT_EQ(parts.labels.back(), "bias");
+      const std::int64_t size = 2 * 192, last = found.positions() - 1;
+      for (std::int64_t c = 0; c < 192; ++c) {
+        double sum = 0;
+        for (std::size_t part = 0; part < parts.labels.size(); ++part) {
+          sum += parts.values[part * size + static_cast<std::size_t>(192 + c)];
+        }
+        // Some 1,500 sums, each within 2^-24 of numbers below 10
+        EXPECT_NEAR(sum, stream.data[last * stream.strides[1] + c], 1e-4);
+      }
+    }
+  }
+  const ResidualStack few =
+      neuron_results(found, {.layer = 3, .positions = {-1}}, {.first_layer = 2, .neurons = {7, 5}});
+  EXPECT_THAT(few.labels, ElementsAre("L2N7", "L2N5"));
+  const SharedView post = found.at("blocks.2.mlp.hook_post");
+  const SharedView out = weight(starter_model(), "blocks.2.mlp.W_out");  // (F, C)
+  const float value = post.data[(found.positions() - 1) * post.strides[1] + 5];
+  for (std::int64_t c = 0; c < 192; ++c) {
+    EXPECT_EQ(few.values[static_cast<std::size_t>(192 + c)],
+              value * out.data[5 * out.strides[0] + c * out.strides[1]]);
+  }
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { neuron_results(found, {.layer = 1}, {.neurons = {768}}); },
+      "has neurons 0 to 767");
+}
+
+// Arrays of the caller's: of a pass, of which head results follow; of others, which have none; and
+// of a wrong shape.
+TEST(Stacks, OfArrays) {
+  const Activations found = record(starter_model(), {some_tokens()});
+  const std::int64_t positions = found.positions();
+  GivenActivations given{.arrays = {}, .lengths = {positions}};
+  for (const char* const name : {"hook_embed", "hook_pos_embed", "blocks.0.attn.hook_z",
+                                 "blocks.0.hook_attn_out", "blocks.0.hook_mlp_out"}) {
+    given.arrays.emplace(name, Array(found.shape(name), elements(found.at(name))));
+  }
+  const Activations arrays = activations_from(starter_model(), given);
+  const StackRequest first{.layer = 1};
+  EXPECT_EQ(decomposed_residual(arrays, first).values, decomposed_residual(found, first).values);
+  EXPECT_EQ(head_results(arrays, first).values, head_results(found, first).values);
+
+  given.kind = GivenActivations::Kind::others;
+  given.arrays.erase("hook_pos_embed");
+  const Activations others = activations_from(starter_model(), given);
+  EXPECT_THAT(decomposed_residual(others, first).labels,
+              ElementsAre("embed", "0_attn_out", "0_mlp_out"));
+  testing::expect_error(
+      ErrorCode::not_found, [&] { head_results(others, first); }, "hook_result");
+
+  given.kind = GivenActivations::Kind::of_pass;
+  testing::expect_error(
+      ErrorCode::not_found,
+      [&] { decomposed_residual(activations_from(starter_model(), given), first); },
+      "hook_pos_embed");
+  given.arrays["blocks.0.hook_mlp_out"] =
+      Array({1, positions, 3}, std::vector<float>(3 * positions));
+  given.kind = GivenActivations::Kind::others;
+  testing::expect_error(
+      ErrorCode::invalid_argument,
+      [&] { decomposed_residual(activations_from(starter_model(), given), first); },
+      "'blocks.0.hook_mlp_out' has the shape");
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { activations_from(starter_model(), {}); },
+      "are not the lengths");
+}
+
 TEST(Detection, NamesItsPatterns) {
   const std::vector<std::int32_t> tokens{5, 6, 5, 6};
   EXPECT_THAT(detection_pattern("induction_head", tokens).vector(),

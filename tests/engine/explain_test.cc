@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/expect_error.h"
 #include "base/files.h"
 #include "support/small_model.h"
 
@@ -24,7 +25,7 @@ class Explain : public ::testing::Test {
 
 TEST_F(Explain, TheLensEndsAtTheModel) {
   const Model model = load();
-  const auto lens = logit_lens(model, tokens, 3);
+  const auto lens = logit_lens(model, {.target = tokens}, 3);
   ASSERT_EQ(lens.size(), 3U);
   ASSERT_EQ(lens.back().size(), 4U);
   const auto next = model.predict(tokens, {}, 3);
@@ -32,6 +33,16 @@ TEST_F(Explain, TheLensEndsAtTheModel) {
     EXPECT_EQ(lens.back().back().tokens[i], next[i].token);
     EXPECT_NEAR(lens.back().back().probabilities[i], next[i].probability, 1e-5);
   }
+}
+
+TEST_F(Explain, HeadsOfOneStackHaveNoKind) {
+  const Model model = load();
+  const auto found = heads(model, {.target = tokens});
+  ASSERT_FALSE(found.empty());
+  EXPECT_GT(found.front().entropy, 0);
+  testing::expect_error(
+      ErrorCode::invalid_argument, [&] { heads(model, {.target = tokens}, "cross"); },
+      "expected none, as the model has one stack");
 }
 
 TEST_F(Explain, PartsSumToTheLogit) {

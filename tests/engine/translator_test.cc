@@ -5,7 +5,6 @@
 #include "base/expect_error.h"
 #include "engine/loaded_model.h"
 #include "heed/activations.h"
-#include "heed/pair_activations.h"
 #include "heed/weights.h"
 #include "support/small_model.h"
 #include "support/small_translator_files.h"
@@ -147,7 +146,7 @@ TEST_F(TranslatorTest, IsAModelThatRefusesWhatIsOfOneText) {
   expect_error(
       ErrorCode::unsupported, [&] { decoder.translate("the dog"); }, "has no encoder");
   expect_error(
-      ErrorCode::unsupported, [&] { run(decoder, SourceAndTarget(tokens, tokens)); },
+      ErrorCode::unsupported, [&] { run(decoder, {.tokens = tokens, .sources = tokens}); },
       "has no encoder");
   expect_error(
       ErrorCode::invalid_argument, [&] { decoder.architecture("encoder"); }, "the only one");

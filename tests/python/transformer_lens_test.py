@@ -77,10 +77,14 @@ class Weights(TestCase):
             layer, head = cfg.n_layers - 1, cfg.n_heads - 1
             q, o = model.W_Q[layer, head], model.W_O[layer, head]
             k, v = model.W_K[layer, head // group], model.W_V[layer, head // group]
+            gains = [model.weight(f"blocks.{layer}.attn.{part}_norm.w") if
+                     f"blocks.{layer}.attn.{part}_norm.w" in model.weight_names else 1
+                     for part in "qk"]  # which scores are products with
             self.assert_close(model.QK[layer, head].AB, q @ k.T, 1e-5)
             self.assert_close(model.OV[layer, head].AB, v @ o, 1e-5)
             earlier = model.OV[0, 1].AB
-            for mode, reads in (("Q", q @ k.T), ("K", k @ q.T), ("V", v @ o)):
+            asks = q * gains[0] @ (k * gains[1]).T
+            for mode, reads in (("Q", asks), ("K", asks.T), ("V", v @ o)):
                 scores = model.all_composition_scores(mode)
                 self.assertEqual(scores.shape, (cfg.n_layers, cfg.n_heads) * 2)
                 wanted = (np.linalg.norm(earlier @ reads) / np.linalg.norm(earlier)
@@ -190,6 +194,15 @@ class Caches(TestCase):
                                                       incl_remainder=True)
         self.assertEqual(labels, ["L0N4", "L0N5", "L0N6", "L1N4", "L1N5", "L1N6", "remainder"])
         self.assert_close(few.sum(0), self.cache["resid_post", 1], 1e-5)
+        one = self.cache.get_neuron_results(1, slice(4, 7), pos_slice=-1)
+        self.assertEqual(one.shape, (1, 3, 192))
+        self.assert_same_bits(np.moveaxis(one, -2, 0), self.cache.stack_neuron_results(
+            2, neuron_slice=slice(4, 7), pos_slice=-1)[3:])
+        self.assert_same_bits(self.cache.get_neuron_results(1, 5), np.asarray(
+            self.cache["post", 1])[..., 5, None] * self.model.W_out[1, 5])
+        for wrong in (slice(7, 4), [768]):
+            with self.assertRaises((heed.errors.InvalidArgument, IndexError)):
+                self.cache.get_neuron_results(1, wrong)
         scaled = self.cache.stack_neuron_results(-1, pos_slice=-1, apply_ln=True)
         self.assert_close(scaled, self.cache.apply_ln_to_stack(
             self.cache.stack_neuron_results(-1, pos_slice=-1), pos_slice=-1), 1e-6)
@@ -197,8 +210,8 @@ class Caches(TestCase):
         self.assert_same_bits(self.cache.stack_activation("pattern")[4], self.cache["pattern", 4])
         self.assertEqual(len(self.cache.stack_activation("normalized", 3, "ln2")), 3)
 
-    def test_stacks_of_arrays_are_those_of_the_pass(self):
-        """Of stored caches, and of arrays by name."""
+    def test_stacks_are_those_of_numpy(self):
+        """Of passes, of stored caches, and of arrays by name."""
         for directory in (None, "qwen3", "gpt2", "neox"):
             model = self.model if directory is None else heed.load(str(GOLDEN / "families" / directory))
             read = TEXT if directory is None else np.arange(1, 9)[None]
@@ -206,30 +219,106 @@ class Caches(TestCase):
             _, cache = model.run_with_cache(read)
             results = {f"blocks.{one}.attn.hook_result": cache["result", one] for one in range(layers)}
             given = heed.ActivationCache({**cache.cache_dict, **results}, model)
-            wanted_stacks = 0
-            for other in (self.stored(cache, model), given):
+            for source in (cache, self.stored(cache, model), given):
                 for layer, mlp_input, pos in ((None, False, None), (-1, False, -1), (1, True, 2),
                                               (1, False, (1, 4)), (layers, False, [0, -1])):
-                    options = {"return_labels": True, "pos_slice": pos}
-                    for call in (lambda c: c.accumulated_resid(layer, True, True, mlp_input=mlp_input,
-                                                               **options),
-                                 lambda c: c.decompose_resid(layer, mlp_input, apply_ln=True, **options),
-                                 lambda c: c.decompose_resid(layer, mlp_input, "attn", **options),
-                                 lambda c: c.stack_head_results(layer or -1, incl_remainder=True,
-                                                                apply_ln=True, **options)):
-                        found, wanted = call(other), call(cache)
-                        self.assertEqual(found[1], wanted[1])
-                        self.assert_close(found[0], wanted[0], 1e-5, f"{directory} {layer} {pos}")
-                        wanted_stacks += 1
-                parts = cache.decompose_resid()
-                self.assert_close(other.logit_attrs(parts, 3, 5), cache.logit_attrs(parts, 3, 5), 1e-5)
-            self.assertEqual(wanted_stacks, 2 * 5 * 4)
+                    self.check_stacks(model, cache, source, layer, mlp_input, pos)
+                parts = source.decompose_resid()
+                direction = np.float64(model.W_U[:, 3]) - model.W_U[:, 5]
+                normed = self.normalised(model, cache, np.float64(parts), "ln_final", False)
+                self.assert_close(source.logit_attrs(parts, 3, 5),
+                                  normed * model.weight("ln_final.w") @ direction, 1e-5)
         with self.assertRaisesRegex(heed.errors.InvalidArgument, "no head writes"):
             given.stack_head_results(0)
         with self.assertRaisesRegex(heed.errors.InvalidArgument, "has the shape|have the shape"):
             heed.ActivationCache({"z1": np.zeros(3)}, model)
         with self.assertRaisesRegex(heed.errors.NotFound, "hook_result"):
             heed.ActivationCache({"z0": cache["z", 0]}, model).stack_head_results(1)
+        cut = heed.ActivationCache({"resid_pre0": cache["resid_pre", 0][..., :3]}, model)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "resid_pre' has the shape"):
+            cut.accumulated_resid(0)
+        # Such as gradients, whose embeddings were not kept; in doubles, and not dense.
+        some = {f"blocks.0.hook_{name}": np.float64(cache[name, 0])[:, ::2]
+                for name in ("attn_out", "mlp_out")}
+        parts, labels = heed.ActivationCache(some, model).decompose_resid(1, return_labels=True)
+        self.assertEqual(labels, ["0_attn_out", "0_mlp_out"])
+        self.assert_same_bits(parts[1], cache["mlp_out", 0][:, ::2])
+        with tempfile.TemporaryDirectory() as folder:
+            cache.save(pathlib.Path(folder) / "cache.npz")
+            with self.assertRaisesRegex(heed.errors.InvalidArgument, "without its model"):
+                heed.load_cache(pathlib.Path(folder) / "cache.npz").accumulated_resid()
+
+    def check_stacks(self, model, cache, source, layer, mlp_input, pos):
+        options = {"return_labels": True, "pos_slice": pos}
+        layers = model.cfg.n_layers
+        end = layers if layer in (None, -1) else layer
+        is_final = end == layers
+        norm = "ln_final" if is_final else f"blocks.{end}.ln{2 if mlp_input else 1}"
+        before = "ln_final" if is_final else f"blocks.{end}.ln1"
+        for kind, (values, labels), of_norm, recomputed in (
+                ("stream", source.accumulated_resid(layer, True, True, mlp_input=mlp_input, **options),
+                 norm, is_final),
+                ("parts", source.decompose_resid(layer, mlp_input, apply_ln=True, **options), norm, False),
+                ("attn", source.decompose_resid(layer, mlp_input, "attn", **options), None, False),
+                ("heads", source.stack_head_results(layer or -1, incl_remainder=True, apply_ln=True,
+                                                    **options), before, False),
+                ("neurons", source.stack_neuron_results(layer, incl_remainder=True, **options), None,
+                 False)):
+            wanted = self.wanted_stack(model, cache, kind, end, mlp_input)
+            self.assertEqual(labels, list(wanted))
+            stack = np.stack(list(wanted.values()))
+            if of_norm is not None:
+                stack = self.normalised(model, cache, stack, of_norm, recomputed)
+            at = {None: slice(None), (1, 4): slice(1, 4), (0, -1): [0, -1]}.get(
+                tuple(pos) if isinstance(pos, (list, tuple)) else pos, pos)
+            self.assert_close(values, stack[:, :, at], 1e-5, f"{kind} {layer} {pos}")
+
+    @staticmethod
+    def wanted_stack(model, cache, kind, end, mlp_input):
+        """{label: (B, T, C)} of the stream before layer ``end``, from points and weights."""
+        layers, parallel = model.cfg.n_layers, model.cfg.parallel_attn_mlp
+        middle = mlp_input and not parallel and end < layers
+        found = {}
+
+        def point(label, name):
+            found[label] = np.float64(cache[name])
+
+        for one in range(end) if kind == "stream" else ():
+            point(f"{one}_pre", f"blocks.{one}.hook_resid_pre")
+            if not parallel:
+                point(f"{one}_mid", f"blocks.{one}.hook_resid_mid")
+        if kind == "stream" and end == layers:
+            point("final_post", f"blocks.{end - 1}.hook_resid_post")
+        elif kind == "stream":
+            point(f"{end}_pre", f"blocks.{end}.hook_resid_pre")
+            if middle:
+                point(f"{end}_mid", f"blocks.{end}.hook_resid_mid")
+        if kind in ("parts", "attn"):
+            point("embed", "hook_embed")
+            if "hook_pos_embed" in cache:
+                point("pos_embed", "hook_pos_embed")
+            for one in range(end + middle):
+                point(f"{one}_attn_out", f"blocks.{one}.hook_attn_out")
+                if kind == "parts" and one < end:
+                    point(f"{one}_mlp_out", f"blocks.{one}.hook_mlp_out")
+        for one in range(end) if kind == "heads" else ():
+            written = np.einsum("bthd,hdc->hbtc", np.float64(cache["z", one]), model.W_O[one])
+            found.update({f"L{one}H{head}": values for head, values in enumerate(written)})
+        for one in range(end) if kind == "neurons" else ():
+            written = np.einsum("btn,nc->nbtc", np.float64(cache["post", one]), model.W_out[one])
+            found.update({f"L{one}N{neuron}": values for neuron, values in enumerate(written)})
+        if kind in ("heads", "neurons"):
+            stream = np.float64(cache["resid_post", end - 1])
+            found["remainder"] = stream - sum(found.values())
+        return found
+
+    @staticmethod
+    def normalised(model, cache, stack, norm, recomputed):
+        if model.cfg.normalization_type == "LN":
+            stack = stack - stack.mean(-1, keepdims=True)
+        if recomputed:
+            return stack / np.sqrt((stack ** 2).mean(-1, keepdims=True) + model.cfg.eps)
+        return stack / np.float64(cache[norm + ".hook_scale"])
 
     def stored(self, cache, model):
         with tempfile.TemporaryDirectory() as folder:

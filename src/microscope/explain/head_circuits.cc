@@ -228,6 +228,20 @@ Factored factor(const Eigen::MatrixXd& matrix) {
           qr.matrixQR().topRows(rank).template triangularView<Eigen::Upper>()};
 }
 
+// left·rightᵀ = U·diag(S)·Vᵀ, by QR of both factors and an SVD of the product of their triangles.
+struct ProductVectors {
+  Eigen::MatrixXd u;
+  Eigen::VectorXd s;
+  Eigen::MatrixXd v;
+};
+
+ProductVectors vectors_of_product(const Eigen::MatrixXd& left, const Eigen::MatrixXd& right) {
+  const Factored l = factor(left), r = factor(right);
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(l.triangle * r.triangle.transpose(),
+                                              Eigen::ComputeThinU | Eigen::ComputeThinV);
+  return {l.basis * svd.matrixU(), svd.singularValues(), r.basis * svd.matrixV()};
+}
+
 Tensor<float> rows_of(const Eigen::MatrixXd& columns) {
   Tensor<float> rows(Shape{columns.cols(), columns.rows()});
   for (Eigen::Index i = 0; i < columns.cols(); ++i) {
@@ -248,23 +262,122 @@ SingularVectors singular_vectors(const Transformer& model, HeadCircuit circuit, 
   checked_head(head, config);
   const LayerHeads heads(model, layer);
   const bool asks = circuit == HeadCircuit::query_key;
-  const Factored left = factor(columns_of(asks ? heads.query(head) : heads.value(head)));
-  const Factored right = factor(columns_of(asks ? heads.key(head) : heads.output(head)));
-  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(left.triangle * right.triangle.transpose(),
-                                              Eigen::ComputeThinU | Eigen::ComputeThinV);
-  Eigen::MatrixXd left_vectors = left.basis * svd.matrixU();
-  Eigen::MatrixXd right_vectors = right.basis * svd.matrixV();
-  for (Eigen::Index i = 0; i < left_vectors.cols(); ++i) {
+  ProductVectors found =
+      vectors_of_product(columns_of(asks ? heads.query(head) : heads.value(head)),
+                         columns_of(asks ? heads.key(head) : heads.output(head)));
+  for (Eigen::Index i = 0; i < found.u.cols(); ++i) {
     Eigen::Index largest = 0;
-    left_vectors.col(i).cwiseAbs().maxCoeff(&largest);
-    if (left_vectors(largest, i) >= 0) continue;
-    left_vectors.col(i) *= -1;
-    right_vectors.col(i) *= -1;
+    found.u.col(i).cwiseAbs().maxCoeff(&largest);
+    if (found.u(largest, i) >= 0) continue;
+    found.u.col(i) *= -1;
+    found.v.col(i) *= -1;
   }
-  const Eigen::VectorXd& values = svd.singularValues();
-  return {.values = {values.data(), values.data() + values.size()},
-          .left = rows_of(left_vectors),
-          .right = rows_of(right_vectors)};
+  return {.values = {found.s.data(), found.s.data() + found.s.size()},
+          .left = rows_of(found.u),
+          .right = rows_of(found.v)};
+}
+
+namespace {
+
+// A layer's weights of attention, which the heads of a refactored model write to.
+struct LayerFactors {
+  View<float> query_key_value;  // (3A, C)
+  View<float> input_bias;       // (3A), or absent
+  View<float> projection;       // (C, A)
+  View<float> output_bias;      // (C), or absent
+  std::int64_t width;           // A
+  std::int64_t size;            // D
+
+  LayerFactors(Transformer& model, std::int64_t layer)
+      : width(model.specification().attention_width()), size(model.specification().head_size()) {
+    const auto find = [&](Role role, Part part) {
+      const ParameterId id{role, part, layer};
+      return model.parameters().has(id) ? model.parameters().tensor(id) : View<float>{};
+    };
+    query_key_value = find(Role::query_key_value, Part::weight);
+    input_bias = find(Role::query_key_value, Part::bias);
+    projection = find(Role::attention_output, Part::weight);
+    output_bias = find(Role::attention_output, Part::bias);
+  }
+
+  // The rows [first, first + D) that read the stream as columns (C, D), with their biases below.
+  Eigen::MatrixXd readers(std::int64_t first, bool with_bias) const {
+    Eigen::MatrixXd columns = columns_of(query_key_value.slice(0, first, first + size));
+    if (!with_bias || !input_bias.present()) return columns;
+    columns.conservativeResize(columns.rows() + 1, Eigen::NoChange);
+    for (std::int64_t d = 0; d < size; ++d) columns(columns.rows() - 1, d) = input_bias(first + d);
+    return columns;
+  }
+  // Columns that the product's rank leaves out are zero.
+  void set_readers(std::int64_t first, const Eigen::MatrixXd& columns) const {
+    const std::int64_t channels = query_key_value.extent(1);
+    for (std::int64_t d = 0; d < size; ++d) {
+      const auto value = [&](std::int64_t row) {
+        return d < columns.cols() ? static_cast<float>(columns(row, d)) : 0.0F;
+      };
+      for (std::int64_t c = 0; c < channels; ++c) query_key_value(first + d, c) = value(c);
+      if (columns.rows() > channels) input_bias(first + d) = value(channels);
+    }
+  }
+
+  Eigen::MatrixXd writers(std::int64_t head) const {  // (C, D)
+    Eigen::MatrixXd columns(projection.extent(0), size);
+    for (std::int64_t c = 0; c < projection.extent(0); ++c) {
+      for (std::int64_t d = 0; d < size; ++d) columns(c, d) = projection(c, head * size + d);
+    }
+    return columns;
+  }
+  void set_writers(std::int64_t head, const Eigen::MatrixXd& columns) const {
+    for (std::int64_t c = 0; c < projection.extent(0); ++c) {
+      for (std::int64_t d = 0; d < size; ++d) {
+        projection(c, head * size + d) =
+            d < columns.cols() ? static_cast<float>(columns(c, d)) : 0.0F;
+      }
+    }
+  }
+  // Rows of a pattern sum to one: biases of values reach the projection unchanged.
+  void move_value_bias(std::int64_t head) const {
+    const std::int64_t first = 2 * width + head * size;
+    Eigen::VectorXd bias(size);
+    for (std::int64_t d = 0; d < size; ++d) bias(d) = input_bias(first + d);
+    const Eigen::VectorXd written = writers(head) * bias;
+    for (std::int64_t c = 0; c < projection.extent(0); ++c) {
+      output_bias(c) = static_cast<float>(output_bias(c) + written(c));
+    }
+    for (std::int64_t d = 0; d < size; ++d) input_bias(first + d) = 0;
+  }
+};
+
+}  // namespace
+
+void refactor_heads(Transformer& model) {
+  const StackSpecification& config = model.specification();
+  const AttentionSpecification& attention = config.block.attention;
+  require(
+      !attention.changes_query_and_key() && attention.group_size() == 1, ErrorCode::unsupported,
+      "the heads of this model cannot be refactored: it turns or norms its queries and keys, or "
+      "shares keys between heads");
+  require(
+      !attention.query_bias || attention.output_bias, ErrorCode::unsupported,
+      "the heads of this model cannot be refactored: its values have biases, and what attention "
+      "writes has none that could take them");
+  parallel_items(config.layers, [&](std::int64_t layer) {
+    const LayerFactors factors(model, layer);
+    for (std::int64_t head = 0; head < config.heads(); ++head) {
+      const std::int64_t query = head * factors.size, key = query + factors.width,
+                         value = key + factors.width;
+      const ProductVectors asked =
+          vectors_of_product(factors.readers(query, true), factors.readers(key, true));
+      const Eigen::VectorXd root = asked.s.cwiseSqrt();
+      factors.set_readers(query, asked.u * root.asDiagonal());
+      factors.set_readers(key, asked.v * root.asDiagonal());
+      const ProductVectors carried =
+          vectors_of_product(factors.readers(value, false), factors.writers(head));
+      if (factors.input_bias.present()) factors.move_value_bias(head);
+      factors.set_readers(value, carried.u);
+      factors.set_writers(head, carried.v * carried.s.asDiagonal());
+    }
+  });
 }
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "heed/circuits.h"
 #include "model/transformer.h"
 #include "tensor/tensor.h"
 
@@ -40,13 +41,6 @@ class LayerHeads {
   Tensor<float> outputs_;              // (A, C), the projection transposed
 };
 
-// Composition scores: how strongly a head reads the output of an earlier head, from weights alone.
-enum class CompositionKind {
-  query,  // Q-composition: the earlier output enters the later query
-  key,    // K-composition: … the later key
-  value,  // V-composition: … the later value
-};
-
 // scores (L, H, L, H): [l1, h1, l2, h2] is ‖W_OV·W‖ / (‖W_OV‖·‖W‖), Frobenius norms, for the
 // earlier head (l1, h1) and W = W_QK, W_QKᵀ or W_OV of the later one; 0 unless l1 < l2 (Elhage et
 // al., A Mathematical Framework for Transformer Circuits, 2021; TransformerLens:
@@ -76,5 +70,9 @@ struct SingularVectors {
 // weight_processing.h. Throws Error{invalid_argument} for a head that does not exist.
 SingularVectors singular_vectors(const Transformer& model, HeadCircuit circuit, std::int64_t layer,
                                  std::int64_t head);
+
+// Replaces the factors of every head by others of the same products: see heed/circuits.h, but for
+// how the model is loaded.
+void refactor_heads(Transformer& model);
 
 }  // namespace heed

@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/expect_error.h"
 #include "generate/random_transformer.h"
 #include "microscope/explain/head_circuits.h"
 #include "microscope/explain/logit_direction.h"
+#include "microscope/traces/recorded_pass.h"
 
 namespace heed {
 namespace {
@@ -125,6 +127,54 @@ TEST(SingularVectors, ReconstructTheProduct) {
   RecordProperty("worst", fmt::format("{:.1e}", worst));
   EXPECT_THROW(singular_vectors(testing::random_transformer(wide), HeadCircuit::query_key, 1, 4),
                Error);
+}
+
+// Logits of order 1, whose products are of other factors: rounding of f32, and no more.
+TEST(RefactoredHeads, PredictTheSameWithOtherFactors) {
+  StackSpecification wide = testing::small_config();
+  wide.block.attention.head_size = 40;
+  const std::vector<std::int32_t> tokens{5, 17, 4, 9, 30};
+  double worst = 0;
+  for (const StackSpecification& config : {testing::small_config(), wide}) {
+    Transformer transformer = testing::random_transformer(config);
+    for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+      float value = 0;
+      for (float& bias :
+           transformer.parameters().tensor({Role::query_key_value, Part::bias, layer}).span()) {
+        bias = std::sin(value += 0.7F);
+      }
+    }
+    const Tensor<float> before = RecordedPass(transformer, {.target = tokens}).logits();
+    const LayerHeads was(transformer, 1);
+    const Matrix carried = product(was.value(2), was.output(2));
+    refactor_heads(transformer);
+    const Tensor<float> after = RecordedPass(transformer, {.target = tokens}).logits();
+    for (std::int64_t i = 0; i < before.size(); ++i) {
+      worst = std::max(worst, std::abs(static_cast<double>(before[i]) - after[i]));
+    }
+    const LayerHeads is(transformer, 1);
+    const Matrix same = product(is.value(2), is.output(2));
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      for (std::size_t j = 0; j < carried.size(); ++j) EXPECT_NEAR(same[i][j], carried[i][j], 1e-5);
+    }
+    // Values read along directions of length 1 at right angles, as many as the product's rank.
+    const std::int64_t rank = std::min(config.channels, config.head_size());
+    for (std::int64_t d = 0; d < config.head_size(); ++d) {
+      for (std::int64_t e = 0; e < config.head_size(); ++e) {
+        double dot = 0;
+        for (std::int64_t c = 0; c < config.channels; ++c) {
+          dot += static_cast<double>(is.value(2)(d, c)) * is.value(2)(e, c);
+        }
+        EXPECT_NEAR(dot, d == e && d < rank ? 1 : 0, 1e-6);
+      }
+    }
+  }
+  EXPECT_LT(worst, 1e-5);
+  StackSpecification shared = testing::small_config();
+  shared.block.attention.key_value_heads = 2;
+  Transformer refused = testing::random_transformer(shared);
+  testing::expect_error(
+      ErrorCode::unsupported, [&] { refactor_heads(refused); }, "shares keys between heads");
 }
 
 TEST(VocabularyProjection, FindsTheTokenThatADirectionIs) {
