@@ -32,6 +32,7 @@ constexpr std::array pre_tokenizers = {
     GgufPreTokenizer{"command-r", WordPattern::gpt2_digits},
     GgufPreTokenizer{"codeshell", WordPattern::gpt2_digits},
     GgufPreTokenizer{"exaone", WordPattern::gpt2_digits},
+    GgufPreTokenizer{"falcon", WordPattern::falcon},
 };
 
 }  // namespace

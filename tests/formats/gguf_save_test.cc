@@ -221,6 +221,32 @@ TEST(GgufTokenizers, AreReadAsTheyWereWritten) {
   }
 }
 
+// Falcon's words, which no other name has.
+TEST(GgufTokenizers, OfFalconAreCutInItsSteps) {
+  Json document = Json::parse(testing::microworld_tokenizer()->to_json());
+  // A token that GPT-2's words have, and Falcon's have not: an apostrophe with a letter.
+  Json& merges = document["model"]["merges"];
+  merges.push_back(merges[0].is_string() ? Json("' t") : Json({"'", "t"}));
+  document["model"]["vocab"]["'t"] = testing::microworld_tokenizer()->vocabulary_size();
+  const auto gpt2 = parse_tokenizer_json(document.dump(), "gpt2");
+  document["pre_tokenizer"] = Json::parse(R"({"type": "Sequence", "pretokenizers": [
+      {"type": "Punctuation", "behavior": "Contiguous"},
+      {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+      {"type": "Digits", "individual_digits": false},
+      {"type": "Split", "pattern": {"Regex": "[0-9][0-9][0-9]"}, "behavior": "Isolated",
+       "invert": false}]})");
+  const auto tokenizer = parse_tokenizer_json(document.dump(), "falcon");
+  GgufMetadata metadata;
+  write_gguf_tokenizer(*tokenizer, tokenizer->vocabulary_size(), {}, metadata);
+  const std::string bytes = gguf_header(metadata, {});
+  const GgufFile file = GgufFile::parse(std::as_bytes(std::span(bytes)), "written");
+  EXPECT_EQ(file.find_value("tokenizer.ggml.pre")->text(), "falcon");
+  const auto read = read_gguf_tokenizer(file);
+  const std::string text = "the cat sat. It isn't 12345 the";
+  EXPECT_EQ(read->encode(text), tokenizer->encode(text));
+  EXPECT_NE(read->encode(text), gpt2->encode(text));
+}
+
 // Cased WordPiece, and merges that scores do not give, are no kinds of the format's: they are
 // written whole, as tokenizer.json.
 TEST(GgufTokenizers, OfNoKindAreWrittenWhole) {
