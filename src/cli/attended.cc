@@ -139,17 +139,17 @@ void print_head_map(const AttendedTexts& texts, const HeadChoice& choice, MapUni
   const std::string title =
       texts.is_pair()
           ? fmt::format("{}, block {}, head {}", site_title(choice.site), choice.layer, choice.head)
-          : fmt::format("Layer {}, head {}", choice.layer, choice.head);
+          : fmt::format("Block {}, head {}", choice.layer, choice.head);
   print_map_heading(title, site.habit(weights, choice.layer), site.scope, unit, screen);
   if (unit == MapUnit::words) weights = texts.by_words(choice.site, weights);
   const auto names = [&](PairSide side) {
-    std::vector<std::string> names;
+    std::vector<std::string> found;
     if (unit == MapUnit::tokens) {
-      for (const std::string& token : texts.bytes(side)) names.push_back(named_bytes(token));
+      for (const std::string& token : texts.bytes(side)) found.push_back(named_bytes(token));
     } else {
-      for (const TextWord& word : texts.words(side)) names.push_back(word.text);
+      for (const TextWord& word : texts.words(side)) found.push_back(word.text);
     }
-    return names;
+    return found;
   };
   print_weights_map({.queries = names(texts.query_side(choice.site)),
                      .keys = names(texts.key_side(choice.site)),

@@ -239,7 +239,7 @@ void explain_head(const ExplainOptions& options) {
   }
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
-  print("\n" + ink.title(fmt::format("Layer {}, head {}", options.layer, options.head)) +
+  print("\n" + ink.title(fmt::format("Block {}, head {}", options.layer, options.head)) +
         ink.quiet("  its largest singular vectors, projected to tokens\n\n"));
   for (const ReadCircuit& circuit : circuits) print_circuit(model, circuit, ink, terminal.width);
 }
@@ -292,7 +292,7 @@ void print_neuron(const ExplainOptions& options, const LoadedModel& model,
                   const NeuronMemory& memory) {
   const Terminal terminal = standard_output();
   const Ink ink(terminal);
-  print("\n" + ink.title(fmt::format("Layer {}, neuron {}", memory.id.layer, memory.id.neuron)) +
+  print("\n" + ink.title(fmt::format("Block {}, neuron {}", memory.id.layer, memory.id.neuron)) +
         ink.quiet(fmt::format("  above zero at {} of the tokens, at most {:.2f}\n\n",
                               percent(memory.active_share), memory.largest)) +
         ink.quiet("  " + source_line(options, model) + "\n\n"));

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/generations.h"
+#include "heed/explain.h"
 #include "heed/heed.h"
 #include "microscope/traces/activation_trace.h"
 #include "support/gpt2_names.h"
@@ -288,11 +289,11 @@ TEST(AttentionReader, AnswersAsTheWholePatternWould) {
   EXPECT_THROW(reader.tile({.layer = 0}), Error);
   EXPECT_THROW(reader.tile({.layer = 1, .head = 3}), Error);
 
-  const auto heads = model.heads(ids);
-  ASSERT_EQ(heads.size(), 6U);
+  const auto statistics = heed::heads(model, {.target = ids});
+  ASSERT_EQ(statistics.size(), 6U);
   double first = 0;
   for (std::int64_t t = 1; t < whole.tokens; ++t) first += whole.weight(1, 2, t, 0);
-  EXPECT_NEAR(heads[5].first, first / static_cast<double>(whole.tokens - 1), 1e-5);
+  EXPECT_NEAR(statistics[5].first, first / static_cast<double>(whole.tokens - 1), 1e-5);
 }
 
 }  // namespace
