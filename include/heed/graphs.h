@@ -88,7 +88,9 @@ AttributionGraph attribution_graph(const Model& model, std::span<const std::int3
 struct GraphPath {
   std::vector<std::size_t> nodes;  // of the graph
   std::vector<float> weights;      // of its edges
-  double share = 0;  // the product of the shares of its edges in all edges into their targets
+  // The product of the shares of its edges in the edges between nodes into their targets, biases
+  // included.
+  double share = 0;
 };
 // The strongest ways to a logit (a node; −1: the first one), at most one from each token. Throws
 // Error{invalid_argument} for a node that is no logit.
@@ -143,7 +145,7 @@ struct CausePath {
   std::int64_t layer = 0;             // of the neurons
   std::int64_t position = 0;          // of the neurons
   std::vector<std::int64_t> neurons;  // the most influential first
-  double share = 0;                   // of all influence on the word
+  double share = 0;                   // of the influence of the graph's nodes on the word
   double without = 0;                 // the word's probability with the neurons switched off
   std::int32_t instead = 0;           // the likeliest token then
   double instead_probability = 0;

@@ -48,7 +48,7 @@ class Node(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A way from a token to a logit. ``share``: the product of the shares that its edges have of all
+    """A way from a token to a logit. ``share``: the product of the shares that its edges have of the graph's
     edges into their targets."""
 
     nodes: List[Node]
@@ -208,7 +208,12 @@ def estimate(model, positions: int, logits: int = 0, max_neurons: int = 256) -> 
 
 def edges_into(model, text, targets: Sequence[Tuple], baseline: str = "mean") -> Edges:
     """The edges into nodes, ("logit", token) or ("neuron", layer, position, neuron)."""
-    rows = [(-1, -1, target[1]) if target[0] == "logit" else target[1:] for target in targets]
+    rows = []
+    for kind, *place in targets:
+        if kind not in ("logit", "neuron") or (kind == "neuron" and place[0] < 0):
+            raise InvalidArgument(f"a target is {(kind, *place)}, expected ('logit', token) or "
+                                  "('neuron', layer, position, neuron) with a layer from 0 on")
+        rows.append((-1, -1, *place) if kind == "logit" else tuple(place))
     edges, biases, reads = _heed.edges_into(model._hooked, _tokens(model, text), rows, baseline)
     return Edges(edges, np.array(biases), np.array(reads))
 

@@ -91,6 +91,11 @@ void bind_graphs(py::module_& module) {
   module.def("estimate_graph", [](const ModelHandle& handle, std::int64_t positions,
                                   std::int64_t logits, std::int64_t max_neurons) {
     const auto model = handle.get();
+    const std::int64_t vocabulary = model->dimensions().vocabulary;
+    if (logits < 0 || logits > vocabulary) {
+      throw Error(ErrorCode::invalid_argument, "logits is " + std::to_string(logits) +
+                                                   ", expected 0 to " + std::to_string(vocabulary));
+    }
     const GraphOptions options = graph_options(
         std::vector<std::int32_t>(static_cast<std::size_t>(logits)), max_neurons, "mean");
     const GraphEstimate found =

@@ -161,6 +161,8 @@ const Transformer& activations_model(const Activations& found) {
 
 bool Activations::Parts::follows_from_given(const Point& point) const {
   return given == GivenActivations::Kind::of_pass && point.kind == PointKind::head_results &&
+         point.site == StackSite::only && point.layer >= 0 &&
+         point.layer < transformer->specification().layers &&
          kept.contains(point_name({PointKind::mixed_values, point.layer, point.site}));
 }
 

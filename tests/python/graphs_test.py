@@ -263,6 +263,8 @@ class Graphs(TestCase):
                 (lambda: graphs.attribution_graph(self.model, TEXT * 5, max_neurons=10000), "MiB and about .* s, "),
                 (lambda: graphs.attribution_graph(self.model, TEXT, baseline="zero"), "baseline is"),
                 (lambda: graphs.edges_into(self.model, TEXT, [("neuron", 0, 99, 0)]), "position 99"),
+                (lambda: graphs.edges_into(self.model, TEXT, [("neuron", -1, 5, 17)]), "a target is"),
+                (lambda: graphs.estimate(self.model, 5, logits=-1), "logits is -1"),
                 (lambda: self.graph.pruned(0), "share is 0"),
                 (lambda: self.graph.pruned(min_token_share=1), "min_token_share is 1"),
                 (lambda: self.graph.paths(logit=0), "no logit")):

@@ -252,6 +252,8 @@ AttributionEdges::AttributionEdges(const RecordedPass& pass, LogitBaseline basel
   require(pass.edited_by() == nullptr, ErrorCode::unsupported,
           "an attribution graph needs the model as it is: edits and hooks have no edges");
   const Tensor<float> logits = pass.logits(positions_ - 1, positions_);
+  require(kernels::all_finite(logits.span()), ErrorCode::invalid_argument,
+          "the model gives logits that are not finite, which have no edges");
   logits_.assign(logits.span().begin(), logits.span().end());
   probabilities_ = probabilities_of(logits_);
 }
@@ -315,8 +317,10 @@ void AttributionEdges::fill_logit_weights(std::int64_t token, std::span<float> w
     weights[own] += 1;
     return;
   }
-  const double others =
-      std::accumulate(probabilities_.begin(), probabilities_.end(), -probabilities_[own]);
+  double others = 0;  // without the difference to 1, which rounding makes of a certain word
+  for (std::size_t i = 0; i < probabilities_.size(); ++i) {
+    if (i != own) others += probabilities_[i];
+  }
   for (std::size_t i = 0; i < weights.size(); ++i) {
     weights[i] = static_cast<float>(-probabilities_[i] / std::max(others, 1e-30));
   }

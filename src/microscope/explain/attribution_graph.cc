@@ -25,6 +25,17 @@ constexpr double likeliest_share = 0.95;
 constexpr double tiny = 1e-30;
 constexpr std::int64_t timed_positions = 32;
 
+// Neurons that become nodes at most: there may be fewer than are asked for.
+std::int64_t wanted_neurons(const StackSpecification& stack, std::int64_t positions,
+                            const GraphOptions& options) {
+  return std::min(options.max_neurons,
+                  AttributionEdges::source_count(stack, positions) - positions);
+}
+
+std::int64_t explained_count(const GraphOptions& options) {
+  return options.logits.empty() ? max_likeliest : std::ssize(options.logits);
+}
+
 std::int64_t nodes_of_one_pass(std::int64_t positions) {
   return std::clamp<std::int64_t>(max_gradient_rows / positions, 1, max_together);
 }
@@ -45,7 +56,8 @@ double graph_seconds(const Transformer& model, std::int64_t positions,
                                             stack.attention_width() + 2 * stack.feed_forward());
   const double rate = of_row * static_cast<double>(few) / std::max(pass.count(), 1e-9);
   return (AttributionEdges::work(stack, positions) *
-              static_cast<double>(options.max_neurons + std::ssize(options.logits)) +
+              static_cast<double>(wanted_neurons(stack, positions, options) +
+                                  explained_count(options)) +
           of_row * static_cast<double>(positions)) /
          rate;
 }
@@ -293,13 +305,22 @@ AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expans
 std::int64_t graph_bytes(const Transformer& model, std::int64_t positions,
                          const GraphOptions& options) {
   const StackSpecification& stack = model.specification();
-  const std::int64_t logits =
-      options.logits.empty() ? std::int64_t{max_likeliest} : std::ssize(options.logits);
-  // Rows of edges, and the influence of every source, in double, by turns.
+  const std::int64_t neurons = wanted_neurons(stack, positions, options);
+  const std::int64_t logits = explained_count(options);
+  const std::int64_t together = std::min(nodes_of_one_pass(positions), std::max(neurons, logits));
   const std::int64_t sources = AttributionEdges::source_count(stack, positions);
-  return 4 * sources * (options.max_neurons + logits) + 24 * sources +
-         AttributionEdges::bytes_needed(stack, positions, nodes_of_one_pass(positions)) +
-         RecordedPass::bytes_needed(model.architecture(), positions);
+  // The largest matrix, restored where the weights are prepared; and the logits' weights.
+  const bool is_prepared = model.parameters().prepared_format() != kernels::WeightFormat::f32;
+  const std::int64_t largest =
+      is_prepared ? stack.channels * std::max(stack.vocabulary_size, stack.feed_forward()) : 0;
+  const std::int64_t bytes = 4 * (largest + logits * stack.vocabulary_size) + 24 * sources +
+                             AttributionEdges::bytes_needed(stack, positions, together) +
+                             RecordedPass::bytes_needed(model.architecture(), positions);
+  // Rows of edges, which may be more than a number of 64 bits counts.
+  const double edges = 4.0 * static_cast<double>(sources) * static_cast<double>(neurons + logits);
+  constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max() / 2;
+  return edges < static_cast<double>(unbounded - bytes) ? bytes + static_cast<std::int64_t>(edges)
+                                                        : unbounded;
 }
 
 GraphEstimate estimate_graph(const Transformer& model, std::int64_t positions,
@@ -322,8 +343,8 @@ AttributionGraph attribution_graph(const Transformer& model, std::span<const std
     fail(ErrorCode::invalid_argument,
          "the edges of {} neurons of {} tokens take {} MiB and about {:.2g} s, expected at most {} "
          "MiB: a shorter text, or a smaller max_neurons",
-         options.max_neurons, positions, bytes >> 20, graph_seconds(model, positions, options),
-         options.max_bytes >> 20);
+         wanted_neurons(model.specification(), positions, options), positions, bytes >> 20,
+         graph_seconds(model, positions, options), options.max_bytes >> 20);
   }
   const RecordedPass pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
   const AttributionEdges edges(pass, options.baseline, options.poll);
@@ -373,7 +394,16 @@ std::vector<std::size_t> targets_first(const AttributionGraph& graph) {
   return order;
 }
 
+void require_whole(const AttributionGraph& graph) {
+  const auto count = std::ssize(graph.nodes);
+  require(graph.edges.shape() == std::vector<std::int64_t>{count, count},
+          ErrorCode::invalid_argument,
+          "the edges of {} nodes have the shape ({}), expected ({}, {})", count,
+          fmt::join(graph.edges.shape(), ", "), count, count);
+}
+
 std::vector<double> signed_shares(const AttributionGraph& graph) {
+  require_whole(graph);
   const std::size_t count = graph.nodes.size();
   std::vector<double> shares(count * count);
   for (std::size_t target = 0; target < count; ++target) {
@@ -402,7 +432,7 @@ std::vector<GraphPath> strongest_paths(const AttributionGraph& graph, std::size_
   for (const std::size_t target : targets_first(graph)) {
     for (std::size_t source = 0; source < size; ++source) {
       const double reached = best[target] * std::abs(shares[target * size + source]);
-      if (reached <= best[source]) continue;
+      if (!(reached > best[source])) continue;
       best[source] = reached;
       following[source] = target;
     }

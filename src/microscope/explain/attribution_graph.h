@@ -25,7 +25,11 @@ AttributionGraph attribution_graph(const Transformer& model, std::span<const std
 NodeEdges edges_into(const Transformer& model, std::span<const std::int32_t> tokens,
                      const std::vector<GraphTarget>& targets, LogitBaseline baseline);
 
-// (nodes, nodes): each edge by all of its target's edges and biases, with its sign.
+// Throws Error{invalid_argument} for edges that are not (nodes, nodes).
+void require_whole(const AttributionGraph& graph);
+
+// (nodes, nodes): each edge by all edges between nodes into its target and biases, with its sign.
+// Throws as require_whole.
 std::vector<double> signed_shares(const AttributionGraph& graph);
 
 // The numbers of the nodes of a kind.

@@ -66,12 +66,13 @@ double answer_probability(const Transformer& model, std::span<const std::int32_t
 }
 
 Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32_t> tokens,
-                            std::span<Interventions> edits) {
+                            std::span<Interventions> edits, const std::function<void()>& poll) {
   require_predicts_next(model.specification(), "the probability of an answer");
   const std::int64_t positions = std::ssize(tokens);
   const std::int64_t together = std::max<std::int64_t>(rows_together / positions, 1);
   Tensor<float> found(Shape{std::ssize(edits), model.specification().vocabulary_size});
   for (std::int64_t begin = 0; begin < std::ssize(edits); begin += together) {
+    if (poll) poll();
     const std::int64_t count = std::min(together, std::ssize(edits) - begin);
     std::vector<Editor*> editors;
     std::vector<std::int32_t> copies;  // (count, T)

@@ -36,9 +36,10 @@ double answer_probability(const Transformer& model, std::span<const std::int32_t
                           std::int32_t answer, Editor* editor = nullptr, Probe* probe = nullptr);
 
 // Logits (edits, V) after the text with each of several edits of it, of each alone to the bit:
-// short texts share passes. None may change scores or patterns.
+// short texts share passes. None may change scores or patterns. `poll` is called between passes; an
+// exception ends the work.
 Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32_t> tokens,
-                            std::span<Interventions> edits);
+                            std::span<Interventions> edits, const std::function<void()>& poll = {});
 // The probability of `answer` with each of them.
 std::vector<double> answer_probabilities(const Transformer& model,
                                          std::span<const std::int32_t> tokens, std::int32_t answer,

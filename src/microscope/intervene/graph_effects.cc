@@ -161,6 +161,13 @@ bool CausePath::is_cause(double probability) const {
 
 std::vector<NodeEffect> switch_off_effects(const Transformer& model, const AttributionGraph& graph,
                                            std::size_t count) {
+  const std::vector<std::size_t> explained = nodes_of_kind(graph, NodeKind::logit);
+  require_text_fits(model.specification(), graph.tokens);
+  require(model.editor() == nullptr, ErrorCode::unsupported,
+          "an attribution graph needs the model as it is: edits and hooks have no edges");
+  require(!explained.empty() &&
+              graph.nodes[explained.front()].number < model.specification().vocabulary_size,
+          ErrorCode::invalid_argument, "the graph is of no logit of this model");
   std::vector<NodeEffect> effects;
   std::vector<Interventions> edits;
   edits.push_back({model.specification(), {}});  // the model as it is
@@ -170,7 +177,7 @@ std::vector<NodeEffect> switch_off_effects(const Transformer& model, const Attri
     effects.push_back({.node = i});
     edits.push_back(neurons_off(model.specification(), node.layer, node.position, {node.number}));
   }
-  const std::int64_t word = graph.nodes[nodes_of_kind(graph, NodeKind::logit).front()].number;
+  const std::int64_t word = graph.nodes[explained.front()].number;
   const Tensor<float> logits = edited_logits(model, graph.tokens, edits);
   const auto value = [&](std::size_t edit) {
     const std::span<const float> row = logits.view()[static_cast<std::int64_t>(edit)].span();
@@ -207,8 +214,7 @@ WordCauses word_causes(const Transformer& model, std::span<const std::int32_t> t
     }
     causes.paths.push_back(std::move(path));
   }
-  if (options.poll) options.poll();
-  const Tensor<float> logits = edited_logits(model, tokens, edits);
+  const Tensor<float> logits = edited_logits(model, tokens, edits, options.poll);
   std::int64_t row = 0;
   const auto next = [&] { return probabilities_of(logits.view()[row++].span()); };
   const auto word = static_cast<std::size_t>(causes.token);

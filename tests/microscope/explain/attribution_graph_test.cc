@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -206,6 +207,56 @@ TEST_F(AttributionGraphs, RefusesWhatIsTooLargeWithAnEstimate) {
   EXPECT_GT(estimate.bytes, 4 * 256 * graph_positions * 3 * 128);
   EXPECT_THROW(graph_of(0), Error);
   EXPECT_THROW(attribution_graph(transformer, tokens, {.logits = {5, 5}}), Error);
+}
+
+// More neurons than there are, or than a number of bytes counts, are all neurons.
+TEST_F(AttributionGraphs, EstimatesAtMostAllNeurons) {
+  const std::int64_t all = graph_positions * 3 * 128,
+                     most = std::numeric_limits<std::int64_t>::max();
+  const GraphEstimate whole = estimate_graph(transformer, graph_positions, {.max_neurons = all});
+  EXPECT_GT(whole.bytes, 4 * all * all);
+  EXPECT_EQ(estimate_graph(transformer, graph_positions, {.max_neurons = most}).bytes, whole.bytes);
+  EXPECT_THROW(attribution_graph(transformer, tokens, {.max_neurons = most, .max_bytes = 1 << 20}),
+               Error);
+}
+
+TEST_F(AttributionGraphs, RefusesNumbersThatAreNotFinite) {
+  Transformer broken = testing::random_transformer(testing::small_config());
+  broken.parameters().tensor({Role::token_embedding, Part::weight, -1}).span()[3] = NAN;
+  EXPECT_THROW(attribution_graph(broken, tokens, {}), Error);
+}
+
+TEST_F(AttributionGraphs, OfAnotherModelIsRefused) {
+  const AttributionGraph graph = graph_of(4);
+  StackSpecification small = testing::small_config();
+  small.vocabulary_size = 8;
+  EXPECT_THROW(switch_off_effects(testing::random_transformer(small), graph, 3), Error);
+  AttributionGraph torn = graph;
+  torn.nodes.pop_back();
+  EXPECT_THROW(strongest_paths(torn, 3), Error);
+  EXPECT_THROW(pruned(torn), Error);
+  torn.nodes.clear();
+  EXPECT_THROW(switch_off_effects(transformer, torn, 3), Error);
+}
+
+// A word is set against its alternatives also where hardly any probability is left for them.
+TEST_F(AttributionGraphs, ACertainWordHasAlternatives) {
+  Transformer certain = testing::random_transformer(testing::small_config());
+  View<float> gain = certain.parameters().tensor({Role::final_norm, Part::weight, -1});
+  for (float& value : gain.span()) value *= 400;
+  const std::vector<double> probabilities = next_token_probabilities(certain, tokens);
+  const auto word =
+      static_cast<std::int64_t>(std::ranges::max_element(probabilities) - probabilities.begin());
+  ASSERT_GT(probabilities[static_cast<std::size_t>(word)], 1 - 1e-13);
+  const NodeEdges found =
+      edges_into(certain, tokens, {{.number = word}}, LogitBaseline::alternatives);
+  // The logit less a mean of the others, which are between the smallest and the second largest.
+  std::vector<float> logits(61);
+  std::ranges::copy(testing::full_logits(certain, tokens).view()[graph_positions - 1].span(),
+                    logits.begin());
+  std::ranges::sort(logits);
+  EXPECT_GE(found.reads[0], (logits[60] - logits[59]) * 0.999);
+  EXPECT_LE(found.reads[0], (logits[60] - logits[0]) * 1.001);
 }
 
 TEST_F(AttributionGraphs, StopsBetweenLayers) {

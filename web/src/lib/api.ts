@@ -172,7 +172,7 @@ export const api = {
     json<{ token: Types.Token; neurons: Types.NeuronActivity[] }>(`${trace(id)}/neurons`, { layer, position, top, by: 'direct' }),
   neuronEffects: (id: string, layer: number, position: number, neuron?: number) =>
     json<Types.NeuronEffects>(`${trace(id)}/neurons/effects`, { layer, position, neuron }),
-  causes: (id: string, position: number) => json<Types.WordCauses>(`${trace(id)}/causes`, { position }),
+  causes: (id: string, position: number, signal?: AbortSignal) => json<Types.WordCauses>(`${trace(id)}/causes`, { position }, signal),
   neuron: (layer: number, neuron: number, id?: string) => json<Types.Neuron>(`/api/neurons/${layer}/${neuron}`, ofModel({ trace: id })),
   neuronContexts: (layer: number, neuron: number, top = 10) =>
     json<{ source: string; contexts: Types.NeuronContext[] }>(`/api/neurons/${layer}/${neuron}/contexts`, ofModel({ top })),

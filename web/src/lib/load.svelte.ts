@@ -1,4 +1,4 @@
-import { getContext } from 'svelte';
+import { getContext, untrack } from 'svelte';
 import { messageOf } from './messages';
 
 /** An asynchronous value. It belongs to the subject that it was asked for: another one never shows a reply that comes late. */
@@ -7,6 +7,7 @@ export class Loaded<T> {
   #failed: { of: unknown; message: string } | null = $state.raw(null);
   loading = $state(false);
   #turn = 0;
+  #isAsked = false;
 
   /** `subject` names what is shown now, by a string or a number; without it, the last value stays while the next is loading. */
   constructor(private readonly subject: () => unknown = () => undefined) {}
@@ -33,7 +34,7 @@ export class Loaded<T> {
   async from(promise: Promise<T>): Promise<void> {
     const turn = ++this.#turn;
     const of = this.subject();
-    this.loading = true;
+    this.loading = this.#isAsked = true;
     try {
       const value = await promise;
       if (turn !== this.#turn) return;
@@ -42,8 +43,18 @@ export class Loaded<T> {
     } catch (error) {
       if (turn === this.#turn && (error as Error)?.name !== 'AbortError') this.#failed = { of, message: messageOf(error) };
     } finally {
-      if (turn === this.#turn) this.loading = false;
+      if (turn === this.#turn) this.loading = this.#isAsked = false;
     }
+  }
+
+  /** Marks what is held as former until it is asked for again. */
+  wait(): void {
+    this.loading = true;
+  }
+
+  /** Ends a wait where nothing is to be loaded. */
+  rest(): void {
+    this.loading = this.#isAsked;
   }
 
   forgetFailure(): void {
@@ -62,9 +73,11 @@ export function loaded<T>(ask: () => Promise<T> | null, subject?: () => unknown)
   const holder = new Loaded<T>(subject);
   const mayAsk = getContext<(() => boolean) | undefined>(waitsFor);
   $effect(() => {
-    if (mayAsk?.() === false) return;
+    // While it may not ask, it waits for that alone; a later wait of others does not make it ask again.
+    if (mayAsk && untrack(mayAsk) === false && mayAsk() === false) return holder.wait();
     const promise = ask();
     if (promise) void holder.from(promise);
+    else holder.rest();
   });
   return holder;
 }

@@ -55,4 +55,20 @@ describe('what is loaded', () => {
     await Promise.all(both);
     expect([rows.value, rows.loading]).toEqual([3, false]);
   });
+
+  it('is marked as former while it waits, and no longer where nothing is asked for or the reply has come', async () => {
+    const rows = new Loaded<number>();
+    await rows.from(Promise.resolve(1));
+    rows.wait();
+    expect([rows.value, rows.loading]).toEqual([1, true]);
+    rows.rest();
+    expect(rows.loading).toBe(false);
+    const next = reply<number>();
+    const taken = rows.from(next.promise);
+    rows.rest();
+    expect(rows.loading).toBe(true);
+    next.come(2);
+    await taken;
+    expect([rows.value, rows.loading]).toEqual([2, false]);
+  });
 });
