@@ -234,7 +234,7 @@ class HookedRun {
     const std::int64_t channels = model_.architecture().decoder().channels;
     std::int64_t longest = 0, rows = 0;
     for (const Texts& texts : input_.texts) {
-      longest = std::max(longest, std::ssize(texts.target));
+      longest = std::max<std::int64_t>(longest, std::ssize(texts.target));
       rows += std::ssize(texts.target);
     }
     const std::vector<std::int64_t> expected{std::ssize(input_.texts), longest, channels};

@@ -93,7 +93,7 @@ std::vector<ExplainedLogit> explained_logits(std::span<const double> probabiliti
   }
   std::vector<std::int32_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), 0);
-  const std::int64_t most = std::min(max_likeliest, std::ssize(order));
+  const std::int64_t most = std::min<std::int64_t>(max_likeliest, std::ssize(order));
   std::ranges::partial_sort(order, order.begin() + most, [&](std::int32_t a, std::int32_t b) {
     const double pa = probabilities[static_cast<std::size_t>(a)],
                  pb = probabilities[static_cast<std::size_t>(b)];
@@ -216,7 +216,7 @@ class Expansion {
     for (std::int64_t source = 0; source < sources_; ++source) {
       if (!is_expanded(source) && of(source) > 0) order.push_back(source);
     }
-    count = std::min(count, std::ssize(order));
+    count = std::min<std::int64_t>(count, std::ssize(order));
     std::ranges::partial_sort(order, order.begin() + count, [&](std::int64_t a, std::int64_t b) {
       return of(a) != of(b) ? of(a) > of(b) : a < b;
     });
