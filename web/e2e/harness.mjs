@@ -324,6 +324,8 @@ export function paramsOf(name) {
 
 /** Serious and critical findings of axe-core, one line each. */
 export async function seriousFindings(page) {
+  // What is of a former text while the next one is loading is pale on purpose, for a moment.
+  await page.waitForFunction(() => document.querySelector('.former, .stale') === null, undefined, { timeout: 5_000 }).catch(() => {});
   await page.evaluate(axe.source);
   // Colours on their way from one to another are of neither theme.
   await page.evaluate(() => Promise.allSettled(document.getAnimations()
