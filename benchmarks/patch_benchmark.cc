@@ -53,14 +53,14 @@ double largest_difference(const Transformer& gpt, const PatchRequest& request,
   for (std::int64_t layer = 0; layer < result.rows; layer += 4) {
     const Point point{PointKind::residual_pre, layer};
     Capture capture(std::vector<Point>{point});
-    const auto clean = last_logits(gpt, request.clean, activations, &capture, nullptr);
+    const auto clean = last_logits(gpt, request.clean.target, activations, &capture, nullptr);
     for (std::int64_t t = 0; t < result.columns; t += 9) {
       Tensor<float> values(capture.at(point).shape());
       std::ranges::copy(capture.at(point).span(), values.data());
       Interventions editor(
           gpt.specification(),
           {{point, {.first_position = t, .last_position = t}, ReplaceWith{std::move(values)}}});
-      const auto logits = last_logits(gpt, request.corrupted, activations, nullptr, &editor);
+      const auto logits = last_logits(gpt, request.corrupted.target, activations, nullptr, &editor);
       const double metric = patch_metric(request.metric, logits.span(), clean.span());
       const double size = std::abs(logits[request.metric.answer]);
       largest = std::max(largest, std::abs(metric - result.value(layer, t)) / size);
@@ -72,8 +72,8 @@ double largest_difference(const Transformer& gpt, const PatchRequest& request,
 void run(std::int64_t positions, int rounds) {
   Transformer gpt({.stacks = {model_preset("gpt2").config}});
   gpt.parameters().initialize(1);
-  const PatchRequest request{.clean = random_tokens(positions, 1),
-                             .corrupted = random_tokens(positions, 2),
+  const PatchRequest request{.clean = {.target = random_tokens(positions, 1)},
+                             .corrupted = {.target = random_tokens(positions, 2)},
                              .metric = {.answer = 464, .wrong = 262}};
   const StackActivations activations(gpt.specification(), 1, positions, Keep::one_block);
   const int forwards = 16;
@@ -82,7 +82,7 @@ void run(std::int64_t positions, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     const double start = seconds_now();
     for (int i = 0; i < forwards; ++i) {
-      last_logits(gpt, request.corrupted, activations, nullptr, nullptr);
+      last_logits(gpt, request.corrupted.target, activations, nullptr, nullptr);
     }
     const double middle = seconds_now();
     result = patch_sweep(gpt, request);

@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
   try {
     const heed::Model model = heed::Model::load(argv[1]);
     const heed::PatchRequest request{
-        .clean = model.encode(argv[2]),
-        .corrupted = model.encode(argv[3]),
+        .clean = {.target = model.encode(argv[2])},
+        .corrupted = {.target = model.encode(argv[3])},
         .grid = heed::PatchGrid::residual_pre,
         .metric = {.answer = model.encode(argv[4]).front(), .wrong = model.encode(argv[5]).front()},
         .progress = [](std::int64_t done, std::int64_t cells) {
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
               << "; how much of it each cell brings back:\n";
     for (std::int64_t column = 0; column < found.columns; ++column) {
       std::cout << std::setw(14)
-                << model.decode({&request.clean[static_cast<std::size_t>(column)], 1});
+                << model.decode({&request.clean.target[static_cast<std::size_t>(column)], 1});
       for (std::int64_t row = 0; row < found.rows; ++row) {
         std::cout << std::setw(7) << found.recovered(row, column);
       }

@@ -3,7 +3,7 @@
 // prompt with one activation replaced by its value in the clean run; the recovered share of the
 // clean metric measures how much that activation matters.
 //
-//   heed::PatchRequest request{.clean = clean, .corrupted = corrupted};
+//   heed::PatchRequest request{.clean = {.target = clean}, .corrupted = {.target = corrupted}};
 //   request.metric = {.answer = mary, .wrong = john};
 //   heed::PatchResult found = heed::patch_sweep(model, request);
 //   found.recovered(layer, position);  // 0: as corrupted, 1: as clean
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "heed/heed.h"
+#include "heed/texts.h"
 
 namespace heed {
 
@@ -85,11 +86,9 @@ enum class PatchMethod {
 };
 
 struct PatchRequest {
-  // Of a translator, what its decoder reads: the metric is that of the token after the last.
-  std::vector<std::int32_t> clean;
-  std::vector<std::int32_t> corrupted;           // of the same length
-  std::vector<std::int32_t> clean_source{};      // of a translator only
-  std::vector<std::int32_t> corrupted_source{};  // of the same length
+  // The metric is that of the token after the last of the target.
+  Texts clean;
+  Texts corrupted;     // of the same lengths
   std::string site{};  // of a translator: "encoder" (or empty), "decoder" or "cross"
   PatchGrid grid = PatchGrid::residual_pre;
   PatchMetric metric{};

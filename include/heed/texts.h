@@ -12,6 +12,8 @@ struct Texts {
   // As the decoder reads it: its start first. Position t has read tokens 0 to t and writes token
   // t + 1, the last position the end.
   std::vector<std::int32_t> target;
+
+  bool operator==(const Texts&) const = default;
 };
 
 }  // namespace heed

@@ -332,10 +332,8 @@ void bind_patches(py::module_& module) {
                 const std::pair<TokenArray, TokenArray>& corrupted, const py::dict& options,
                 const py::object& progress) {
                return sweep(handle,
-                            {.clean = vector_of(clean.second),
-                             .corrupted = vector_of(corrupted.second),
-                             .clean_source = vector_of(clean.first),
-                             .corrupted_source = vector_of(corrupted.first),
+                            {.clean = {vector_of(clean.first), vector_of(clean.second)},
+                             .corrupted = {vector_of(corrupted.first), vector_of(corrupted.second)},
                              .site = options["site"].cast<std::string>()},
                             options, progress);
              });

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -159,24 +158,25 @@ void set_head(PatchRequest& request, const PatchOptions& options,
 // What both sources begin their translations with, where no target is given.
 void set_targets(PatchRequest& request, const PatchOptions& options, const LoadedModel& model) {
   if (options.pair.any()) {
-    request.clean = read_target(options.pair, model);
-    request.corrupted =
-        options.corrupted_target ? model.encode_target(*options.corrupted_target) : request.clean;
+    request.clean.target = read_target(options.pair, model);
+    request.corrupted.target = options.corrupted_target
+                                   ? model.encode_target(*options.corrupted_target)
+                                   : request.clean.target;
     return;
   }
   if (options.corrupted_target) fail_usage("--corrupted-target needs --target");
   const auto translated = [&](const std::vector<std::int32_t>& source) {
     return translated_pair(model, source, interrupt_flag()).tokens.target;
   };
-  const std::vector<std::int32_t> clean = translated(request.clean_source);
-  const std::vector<std::int32_t> corrupted = translated(request.corrupted_source);
+  const std::vector<std::int32_t> clean = translated(request.clean.source);
+  const std::vector<std::int32_t> corrupted = translated(request.corrupted.source);
   if (clean == corrupted) {
     fail_usage(fmt::format("both sources translate to “{}”: give --target",
                            printable(model.target_text(clean))));
   }
   const auto [end, other_end] = std::ranges::mismatch(clean, corrupted);
-  request.clean.assign(clean.begin(), end);
-  request.corrupted = request.clean;
+  request.clean.target.assign(clean.begin(), end);
+  request.corrupted.target = request.clean.target;
 }
 
 // The likeliest token after a target.
@@ -187,20 +187,24 @@ std::int32_t next_token(const LoadedModel& model, Texts texts) {
 }
 
 void set_answers(PatchRequest& request, const PatchOptions& options, const LoadedModel& model) {
-  const auto token = [&](const std::string& text, const char* option,
-                         Texts (*texts)(const PatchRequest&)) {
+  const auto token = [&](const std::string& text, const char* option, const Texts& texts) {
     if (!text.empty()) return single_token(model, text, option);
     if (!model.is_translator()) fail_usage(fmt::format("this metric needs {}", option));
-    return next_token(model, texts(request));
+    return next_token(model, texts);
   };
   if (request.metric.kind == PatchMetric::Kind::kl) return;
-  request.metric.answer = token(options.answer, "--answer", clean_texts);
+  request.metric.answer = token(options.answer, "--answer", request.clean);
   if (request.metric.kind != PatchMetric::Kind::logit_difference) return;
-  request.metric.wrong = token(options.wrong, "--wrong", corrupted_texts);
+  request.metric.wrong = token(options.wrong, "--wrong", request.corrupted);
   if (model.is_translator() && request.metric.answer == request.metric.wrong) {
     fail_usage(fmt::format("both prompts predict “{}” next: give --answer and --wrong",
                            printable(model.target_text(std::span(&request.metric.answer, 1)))));
   }
+}
+
+// The text that --clean and --corrupted give: the source of a translator.
+std::vector<std::int32_t> Texts::*given_text(const LoadedModel& model) {
+  return model.is_translator() ? &Texts::source : &Texts::target;
 }
 
 PatchRequest patch_request(const PatchOptions& options, const LoadedModel& model) {
@@ -216,17 +220,16 @@ PatchRequest patch_request(const PatchOptions& options, const LoadedModel& model
   const auto encode = [&](const std::string& text) {
     return is_pair ? model.encode_source(text) : model.encode(text);
   };
-  (is_pair ? request.clean_source : request.clean) =
-      prompt(options.clean, options.clean_tokens, "clean", encode);
-  (is_pair ? request.corrupted_source : request.corrupted) =
+  request.clean.*given_text(model) = prompt(options.clean, options.clean_tokens, "clean", encode);
+  request.corrupted.*given_text(model) =
       prompt(options.corrupted, options.corrupted_tokens, "corrupted", encode);
   if (is_pair) {
     set_targets(request, options, model);
-    require_texts_fit(model.architecture(), clean_texts(request));
-    require_texts_fit(model.architecture(), corrupted_texts(request));
+    require_texts_fit(model.architecture(), request.clean);
+    require_texts_fit(model.architecture(), request.corrupted);
   }
   set_answers(request, options, model);
-  if (request.clean_source == request.corrupted_source && request.clean == request.corrupted) {
+  if (request.clean == request.corrupted) {
     fail_usage("the clean and the corrupted prompt are the same, token for token");
   }
   set_head(request, options, model.architecture());
@@ -238,14 +241,13 @@ PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model
   const bool is_pair = model.is_translator();
   const AttentionSite site = patched_site(model.architecture(), request).site;
   const PairSide side = is_pair ? PairSide::source : PairSide::target;
-  const auto& [clean, corrupted] = is_pair
-                                       ? std::tie(request.clean_source, request.corrupted_source)
-                                       : std::tie(request.clean, request.corrupted);
+  const std::vector<std::int32_t>& clean = request.clean.*given_text(model);
+  const std::vector<std::int32_t>& corrupted = request.corrupted.*given_text(model);
   const auto text_of = [&](const std::vector<std::int32_t>& ids) {
     return printable(fmt::format("{}", fmt::join(model.token_bytes(ids, side), "")));
   };
-  const std::vector<std::string> source = model.token_bytes(request.clean_source, PairSide::source);
-  const std::vector<std::string> target = model.token_bytes(request.clean);
+  const std::vector<std::string> source = model.token_bytes(request.clean.source, PairSide::source);
+  const std::vector<std::string> target = model.token_bytes(request.clean.target);
   const bool of_source = site.stack == StackSite::encoder;
   PatchedTexts texts{.model = model.name,
                      .attention = attention_of(model.architecture(), site),
@@ -257,14 +259,14 @@ PatchedTexts patched_texts(const PatchOptions& options, const LoadedModel& model
   document["clean_tokens"] = tokens_json(model, clean, side);
   document["corrupted_tokens"] = tokens_json(model, corrupted, side);
   if (is_pair) {
-    document["clean_target"] = tokens_json(model, request.clean);
-    document["corrupted_target"] = tokens_json(model, request.corrupted);
+    document["clean_target"] = tokens_json(model, request.clean.target);
+    document["corrupted_target"] = tokens_json(model, request.corrupted.target);
     for (const auto& [name, token] :
          {std::pair{"answer", request.metric.answer}, std::pair{"wrong", request.metric.wrong}}) {
       if (token >= 0) document[name] = token_json(model, token);
     }
     texts.caption = fmt::format("Model {}. Source: “{}”. Target: “{}”.", model.name, text_of(clean),
-                                printable(model.target_text(request.clean)));
+                                printable(model.target_text(request.clean.target)));
   } else {
     texts.caption = figure_caption(model, clean);
   }

@@ -189,13 +189,11 @@ TEST_F(PairCommands, LensLooksThroughTheDecoder) {
 TEST_F(PairCommands, PatchSaysWhatTheSweepFinds) {
   const LoadedModel loaded =
       load_translator((*directory_ / "toy").string(), {}, TokenizerNeed::optional);
-  PatchRequest request{.clean = loaded.encode_target(target_text),
-                       .corrupted = loaded.encode_target(target_text),
-                       .clean_source = loaded.encode_source(source_text)};
-  request.corrupted_source = request.clean_source;
-  request.corrupted_source[2] = 9;
+  const Texts texts{loaded.encode_source(source_text), loaded.encode_target(target_text)};
+  PatchRequest request{.clean = texts, .corrupted = texts};
+  request.corrupted.source[2] = 9;
   std::string ids;
-  for (const std::int32_t id : request.corrupted_source) ids += fmt::format("{},", id);
+  for (const std::int32_t id : request.corrupted.source) ids += fmt::format("{},", id);
   ids.pop_back();
   const std::string call =
       fmt::format("patch {} --clean '{}' --corrupted-tokens {} ", model(), source_text, ids);
@@ -214,8 +212,8 @@ TEST_F(PairCommands, PatchSaysWhatTheSweepFinds) {
           with_target + answers +
           fmt::format("--json --kind {} --grid {} {}", kind, grid, is_edge ? "--head L1H2" : ""));
       EXPECT_EQ(found["site"], kind);
-      EXPECT_EQ(found["clean_tokens"].size(), request.clean_source.size());
-      EXPECT_EQ(found["clean_target"].size(), request.clean.size());
+      EXPECT_EQ(found["clean_tokens"].size(), request.clean.source.size());
+      EXPECT_EQ(found["clean_target"].size(), request.clean.target.size());
       EXPECT_EQ(found["answer"]["id"], 7);
       EXPECT_EQ(found["clean"].get<double>(), expected.clean);
       ASSERT_EQ(std::ssize(found["rows"]), expected.rows);

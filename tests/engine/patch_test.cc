@@ -12,8 +12,8 @@ TEST(PatchSweepOfAModel, IsThatOfOneEditPerCell) {
   const testing::ScratchDirectory directory;
   testing::write_small_model(directory.path());
   const Model model = Model::load(directory.path().string());
-  PatchRequest request{.clean = {5, 17, 4, 9},
-                       .corrupted = {5, 18, 4, 2},
+  PatchRequest request{.clean = {.target = {5, 17, 4, 9}},
+                       .corrupted = {.target = {5, 18, 4, 2}},
                        .grid = PatchGrid::head_value,
                        .metric = {.answer = 7, .wrong = 8}};
   std::int64_t reports = 0;
@@ -29,8 +29,8 @@ TEST(PatchSweepOfAModel, IsThatOfOneEditPerCell) {
   for (std::int64_t layer = 0; layer < 2; ++layer) {
     for (std::int64_t head = 0; head < 3; ++head) {
       const std::string where = "L" + std::to_string(layer) + "H" + std::to_string(head) + ".v";
-      const auto logits = EditedModel(model, {{where, TakeFromText{{.target = request.clean}}}})
-                              .logits(request.corrupted);
+      const auto logits = EditedModel(model, {{where, TakeFromText{request.clean}}})
+                              .logits(request.corrupted.target);
       EXPECT_NEAR(found.value(layer, head), logits[7] - logits[8], 1e-4);  // logits of about ten
     }
   }

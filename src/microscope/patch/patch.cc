@@ -96,17 +96,17 @@ void check_lengths(const std::vector<std::int32_t>& clean,
 void check_texts(const Transformer& model, const PatchRequest& request) {
   const Architecture& architecture = model.architecture();
   if (architecture.is_encoder_decoder()) {
-    check_lengths(request.clean_source, request.corrupted_source, "source");
-    check_lengths(request.clean, request.corrupted, "target");
-    require_texts_fit(architecture, clean_texts(request));
-    return require_texts_fit(architecture, corrupted_texts(request));
+    check_lengths(request.clean.source, request.corrupted.source, "source");
+    check_lengths(request.clean.target, request.corrupted.target, "target");
+    require_texts_fit(architecture, request.clean);
+    return require_texts_fit(architecture, request.corrupted);
   }
-  require(request.clean_source.empty() && request.corrupted_source.empty(),
+  require(request.clean.source.empty() && request.corrupted.source.empty(),
           ErrorCode::invalid_argument, "patching got sources: a model of one stack reads one text");
-  require_text_fits(model.specification(), request.clean, "the clean prompt");
-  check_lengths(request.clean, request.corrupted, "prompt");
-  for (const std::int32_t token : request.clean) check_token(model, token, "token id");
-  for (const std::int32_t token : request.corrupted) check_token(model, token, "token id");
+  require_text_fits(model.specification(), request.clean.target, "the clean prompt");
+  check_lengths(request.clean.target, request.corrupted.target, "prompt");
+  for (const std::int32_t token : request.clean.target) check_token(model, token, "token id");
+  for (const std::int32_t token : request.corrupted.target) check_token(model, token, "token id");
 }
 
 // What the sweep of a model of one stack computes apart, a pass of two stacks does whole.
@@ -173,14 +173,14 @@ std::string request_key(const Transformer& model, const PatchRequest& request) {
       patch_grid_name(request.grid), static_cast<int>(request.metric.kind), request.metric.answer,
       request.metric.wrong, request.layer, request.head, model.parameters().squared_norm(),
       kernels::weight_format_name(model.parameters().prepared_format()));
-  for (const std::int32_t token : request.clean) key += fmt::format(" {}", token);
+  for (const std::int32_t token : request.clean.target) key += fmt::format(" {}", token);
   key += " corrupted";
-  for (const std::int32_t token : request.corrupted) key += fmt::format(" {}", token);
+  for (const std::int32_t token : request.corrupted.target) key += fmt::format(" {}", token);
   if (!model.architecture().is_encoder_decoder()) return key;
   key +=
       fmt::format(" site {} clean source {} corrupted source {}",
                   site_name(patched_site(model.architecture(), request).site),
-                  fmt::join(request.clean_source, " "), fmt::join(request.corrupted_source, " "));
+                  fmt::join(request.clean.source, " "), fmt::join(request.corrupted.source, " "));
   return key;
 }
 
@@ -277,7 +277,7 @@ PatchResult patch_sweep(const Transformer& model, const PatchRequest& request) {
         place(cell) = result.corrupted;
         continue;
       }
-      const std::int64_t own_rows = std::ssize(request.clean) - runs.first_position(cell);
+      const std::int64_t own_rows = std::ssize(request.clean.target) - runs.first_position(cell);
       if (!together.empty() && rows + own_rows > max_rows) break;
       together.push_back(cell);
       rows += own_rows;
@@ -346,7 +346,8 @@ Point PatchedSite::point(const PatchGridKind& kind, std::int64_t layer) const {
 
 PatchedSite patched_site(const Architecture& architecture, const PatchRequest& request) {
   const bool is_pair = architecture.is_encoder_decoder();
-  const auto positions = std::ssize(request.clean), sources = std::ssize(request.clean_source);
+  const auto positions = std::ssize(request.clean.target),
+             sources = std::ssize(request.clean.source);
   const std::string_view name = !request.site.empty() ? std::string_view(request.site)
                                 : is_pair             ? "encoder"
                                                       : "self";
@@ -356,11 +357,6 @@ PatchedSite patched_site(const Architecture& architecture, const PatchRequest& r
           is_pair ? "encoder, decoder or cross" : "none, of a model of one stack");
   if (*site == encoder_site) return {*site, sources, sources};
   return {*site, positions, *site == cross_site ? sources : positions};
-}
-
-Texts clean_texts(const PatchRequest& request) { return {request.clean_source, request.clean}; }
-Texts corrupted_texts(const PatchRequest& request) {
-  return {request.corrupted_source, request.corrupted};
 }
 
 std::int64_t patched_heads(const AttentionSpecification& attention, const PatchGridKind& kind) {
@@ -404,7 +400,7 @@ PatchResult estimate_sweep(const Transformer& model, const PatchRequest& request
   std::vector<Point> points;
   for (std::int64_t layer = 0; layer < layers; ++layer) points.push_back(site.point(kind, layer));
   const AttributionPatching found =
-      estimate_patching(model, clean_texts(request), corrupted_texts(request),
+      estimate_patching(model, request.clean, request.corrupted,
                         {.question = {request.metric.answer, request.metric.wrong}}, points);
 
   const std::int64_t positions = site.positions(kind);

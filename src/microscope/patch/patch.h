@@ -56,9 +56,6 @@ struct PatchedSite {
 // Throws Error{invalid_argument} for a site that the model does not have.
 PatchedSite patched_site(const Architecture& architecture, const PatchRequest& request);
 
-Texts clean_texts(const PatchRequest& request);
-Texts corrupted_texts(const PatchRequest& request);
-
 // The number of heads in a grid: of queries, or of keys and values.
 std::int64_t patched_heads(const AttentionSpecification& attention, const PatchGridKind& kind);
 

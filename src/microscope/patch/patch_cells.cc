@@ -21,8 +21,9 @@ Tensor<float> read(const Transformer& model, const std::vector<std::int32_t>& to
 
 // The first position at which the prompts differ; 0 where they are the same.
 std::int64_t first_difference(const PatchRequest& request) {
-  if (request.clean == request.corrupted) return 0;
-  return std::ranges::mismatch(request.clean, request.corrupted).in1 - request.clean.begin();
+  if (request.clean.target == request.corrupted.target) return 0;
+  return std::ranges::mismatch(request.clean.target, request.corrupted.target).in1 -
+         request.clean.target.begin();
 }
 
 void copy_row(View<const float> from, std::int64_t row, View<float> to, std::int64_t to_row) {
@@ -71,10 +72,10 @@ PatchRuns::PatchRuns(const Transformer& model, const PatchRequest& request,
       grid_(request.grid),
       kind_(patch_grid_kind(request.grid)),
       first_difference_(first_difference(request)),
-      clean_(model.specification(), 1, std::ssize(request.clean), Keep::every_block),
-      corrupted_(model.specification(), 1, std::ssize(request.corrupted), Keep::every_block),
-      clean_logits_(read(model, request.clean, predicted_, clean_)),
-      corrupted_logits_(read(model, request.corrupted, predicted_, corrupted_)) {}
+      clean_(model.specification(), 1, std::ssize(request.clean.target), Keep::every_block),
+      corrupted_(model.specification(), 1, std::ssize(request.corrupted.target), Keep::every_block),
+      clean_logits_(read(model, request.clean.target, predicted_, clean_)),
+      corrupted_logits_(read(model, request.corrupted.target, predicted_, corrupted_)) {}
 
 std::int64_t PatchRuns::first_position(const PatchCell& cell) const {
   return cell.position >= 0 ? cell.position : first_difference_;
@@ -349,11 +350,10 @@ PatchPasses::PatchPasses(const Transformer& model, const PatchRequest& request,
       predicted_(std::move(predicted)),
       kind_(patch_grid_kind(request.grid)),
       site_(patched_site(model.architecture(), request)),
-      clean_logits_(logits_of(clean_texts(request), nullptr)),
-      corrupted_logits_(logits_of(corrupted_texts(request), nullptr)) {
+      clean_logits_(logits_of(request.clean, nullptr)),
+      corrupted_logits_(logits_of(request.corrupted, nullptr)) {
   if (request.grid == PatchGrid::edge) {
-    corrupted_pattern_ =
-        values_at(model, site_.point(kind_, request.layer), corrupted_texts(request));
+    corrupted_pattern_ = values_at(model, site_.point(kind_, request.layer), request.corrupted);
   }
 }
 
@@ -370,7 +370,7 @@ Tensor<float> PatchPasses::logits_of(const Texts& texts, Editor* editor) {
 const ReplaceWith& PatchPasses::clean_values(std::int64_t layer) {
   const auto found = clean_.find(layer);
   if (found != clean_.end()) return found->second;
-  return clean_.emplace(layer, values_at(model_, site_.point(kind_, layer), clean_texts(request_)))
+  return clean_.emplace(layer, values_at(model_, site_.point(kind_, layer), request_.clean))
       .first->second;
 }
 
@@ -400,7 +400,7 @@ Tensor<float> PatchPasses::run(std::span<const PatchCell> cells) {
     if (cell.position >= 0) where.first_position = where.last_position = cell.position;
     Interventions patch(model_.architecture(),
                         {{site_.point(kind_, cell.layer), std::move(where), change_of(cell)}});
-    const Tensor<float> patched = logits_of(corrupted_texts(request_), &patch);
+    const Tensor<float> patched = logits_of(request_.corrupted, &patch);
     std::ranges::copy(patched.span(), logits.view()[static_cast<std::int64_t>(i)].data());
   }
   return logits;

@@ -98,7 +98,7 @@ TEST(EncoderObserved, TracesLogitsAndTheirGradients) {
 TEST(EncoderObserved, RefusesWhatOnlyDecodersCan) {
   const Transformer transformer = bert();
   const Tensor<float> rows(Shape{1, 32});
-  const PatchRequest patch{.clean = tokens, .corrupted = tokens};
+  const PatchRequest patch{.clean = {.target = tokens}, .corrupted = {.target = tokens}};
   const LogitMetric metric{.question = {.token = 3}};
   const std::vector<Point> points{{PointKind::residual_pre, 0}};
   const NeuronId neuron[] = {{0, 0}};

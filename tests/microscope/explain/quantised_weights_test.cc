@@ -162,8 +162,8 @@ TEST_P(QuantisedWeights, IntegratedGradientsAreCompleteUpToRounding) {
 
 // The estimate starts from the same metrics as the sweep.
 TEST_P(QuantisedWeights, EstimatesStartWhereSweepsDo) {
-  PatchRequest request{.clean = testing::random_tokens(9, 61, 3),
-                       .corrupted = testing::random_tokens(9, 61, 4),
+  PatchRequest request{.clean = {.target = testing::random_tokens(9, 61, 3)},
+                       .corrupted = {.target = testing::random_tokens(9, 61, 4)},
                        .metric = {.answer = 7, .wrong = 23}};
   const PatchResult sweep = patch_sweep(transformer, request);
   request.method = PatchMethod::attribution;

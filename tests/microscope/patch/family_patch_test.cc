@@ -35,20 +35,20 @@ class FamilyPatch : public ::testing::TestWithParam<testing::ToyFamily> {
     return values;
   }
   double metric(Editor* editor) const {
-    return patch_metric(request.metric, logits(request.corrupted, editor), {});
+    return patch_metric(request.metric, logits(request.corrupted.target, editor), {});
   }
   // The corrupted prompt with a point of the clean one.
   double patched(const Point& point, Selection where) const {
-    Interventions editor(stack(),
-                         {{point, std::move(where),
-                           ReplaceWith{values_at(transformer, point, {.target = request.clean})}}});
+    Interventions editor(stack(), {{point, std::move(where),
+                                    ReplaceWith{values_at(transformer, point, request.clean)}}});
     return metric(&editor);
   }
 
   Transformer transformer = testing::toy_transformer(GetParam().stack);
   PatchRequest request{
-      .clean = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3),
-      .corrupted = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 4),
+      .clean = {.target = testing::random_tokens(positions, GetParam().stack.vocabulary_size, 3)},
+      .corrupted = {.target =
+                        testing::random_tokens(positions, GetParam().stack.vocabulary_size, 4)},
       .metric = {.answer = 7, .wrong = 11}};
 };
 
@@ -127,11 +127,11 @@ TEST_P(FamilyPatch, EdgesAreThoseThatTheMaskLeaves) {
 TEST_P(FamilyPatch, PlanesKeepTheirMasks) {
   const std::int64_t layer = stack().layers - 1;
   for (const PointKind kind : {PointKind::scores, PointKind::pattern}) {
-    const Tensor<float> before = values_at(transformer, {kind, layer}, {.target = request.clean});
+    const Tensor<float> before = values_at(transformer, {kind, layer}, request.clean);
     Interventions zero(stack(), {{{kind, layer}, {}, SetZero{}}});
     Capture after({Point{kind, layer}});
     const StackActivations activations(stack(), 1, positions, Keep::one_block);
-    transformer.forward({request.clean.data(), {1, positions}},
+    transformer.forward({request.clean.target.data(), {1, positions}},
                         {.sequences = {1, positions}, .probe = &after, .editor = &zero},
                         activations);
     for (std::int64_t i = 0; i < before.size(); ++i) {
@@ -157,8 +157,8 @@ TEST_P(FamilyPatch, RefusesPointsThatTheModelLacks) {
     refused([&] { points_named(name, stack()); });
     refused([&] { parse_points({.stacks = {stack()}}, name); });
     refused([&] { Interventions(stack(), {{point, {}, SetZero{}}}); });
-    refused([&] { values_at(transformer, point, {.target = request.clean}); });
-    refused([&] { trace_prompt(transformer, request.clean, {.points = {name}}); });
+    refused([&] { values_at(transformer, point, request.clean); });
+    refused([&] { trace_prompt(transformer, request.clean.target, {.points = {name}}); });
   }
   EXPECT_GE(lacking, 1U);
 }
@@ -181,7 +181,7 @@ TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatReadThem) {
   EXPECT_EQ(parse_points({.stacks = {stack()}}, fmt::format("L1H{}.q", heads - 1)).size(), 1U);
 
   const Point key{PointKind::key, 1};
-  const Trace traced = trace_prompt(transformer, request.clean,
+  const Trace traced = trace_prompt(transformer, request.clean.target,
                                     {.points = {"q1", "k1"}, .heads = {heads - 2, heads - 1}});
   const TracedArray& query_rows = traced.at("blocks.1.attn.hook_q");
   const TracedArray& key_rows = traced.at("blocks.1.attn.hook_k");
@@ -189,11 +189,10 @@ TEST_P(FamilyPatch, KeysAreNamedByTheHeadsThatReadThem) {
   EXPECT_EQ(query_rows.shape, (std::vector<std::int64_t>{1, positions, 2, stack().head_size()}));
   EXPECT_EQ(key_rows.shape,
             (std::vector<std::int64_t>{1, positions, of_keys, stack().head_size()}));
-  const Tensor<float> whole = values_at(transformer, key, {.target = request.clean});
+  const Tensor<float> whole = values_at(transformer, key, request.clean);
   EXPECT_EQ(key_rows.values.back(), whole[whole.size() - 1]);
 
-  const std::vector<float> mean =
-      mean_row(transformer, key, std::vector<Texts>{{.target = request.clean}});
+  const std::vector<float> mean = mean_row(transformer, key, std::vector<Texts>{request.clean});
   EXPECT_EQ(std::ssize(mean), shared * stack().head_size());
   Interventions set(stack(), {{key, {.heads = {shared - 1}}, SetRow{mean}}});
   EXPECT_NE(metric(&set), metric(nullptr));
@@ -212,7 +211,7 @@ TEST_P(FamilyPatch, RotatedKeysCanBeEdited) {
   Interventions zero(stack(), {{{kind, 0}, {}, SetZero{}}});
   Capture capture({Point{PointKind::pattern, 0}});
   const StackActivations activations(stack(), 1, positions, Keep::one_block);
-  transformer.forward({request.clean.data(), {1, positions}},
+  transformer.forward({request.clean.target.data(), {1, positions}},
                       {.sequences = {1, positions}, .probe = &capture, .editor = &zero},
                       activations);
   const View<const float> pattern = capture.at({PointKind::pattern, 0}).view()[0];

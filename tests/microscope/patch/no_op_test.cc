@@ -100,7 +100,8 @@ TEST_P(NoOp, VariantsAreTheWholePass) {
 // Patching a prompt with itself: some cells of every grid, beside others and alone.
 TEST_P(NoOp, PatchesOfAPromptWithItself) {
   for (const std::int64_t positions : lengths) {
-    PatchRequest request{.clean = tokens(positions), .corrupted = tokens(positions)};
+    PatchRequest request{.clean = {.target = tokens(positions)},
+                         .corrupted = {.target = tokens(positions)}};
     request.layer = stack().layers - 1;
     request.head = 1;
     for (const std::string& name : patch_grid_names()) {

@@ -21,10 +21,8 @@ constexpr const char* sites[] = {"encoder", "decoder", "cross"};
 class PairPatch : public ::testing::TestWithParam<ToyPairShape> {
  protected:
   PairPatch() {
-    const Texts clean = toy_pair();
-    request_.clean_source = request_.corrupted_source = clean.source;
-    request_.clean = request_.corrupted = clean.target;
-    request_.corrupted_source[3] = 17;
+    request_.clean = request_.corrupted = toy_pair();
+    request_.corrupted.source[3] = 17;
     request_.metric = {.answer = 21, .wrong = 9};
   }
 
@@ -32,7 +30,7 @@ class PairPatch : public ::testing::TestWithParam<ToyPairShape> {
   // Of a pass over the corrupted texts with an intervention, or none.
   double metric(std::vector<Intervention> interventions) const {
     const RecordedPass pass(
-        model_, corrupted_texts(request_),
+        model_, request_.corrupted,
         std::make_shared<Interventions>(architecture(), std::move(interventions)));
     const Tensor<float> logits = pass.logits(pass.positions() - 1, pass.positions());
     return patch_metric(request_.metric, logits.span(), logits.span());
@@ -63,13 +61,13 @@ TEST_P(PairPatch, TheTokenThatDiffersRestoresEverything) {
   }
   request_.metric = {.kind = PatchMetric::Kind::probability, .answer = 21};
   const PatchResult probability = patch_sweep(model_, request_);
-  const RecordedPass clean(model_, clean_texts(request_));
+  const RecordedPass clean(model_, request_.clean);
   EXPECT_NEAR(probability.clean, clean.next_probabilities(4)[21], 1e-6);
 }
 
 // To the bit: a cell is such a pass.
 TEST_P(PairPatch, CellsEqualOnePassEach) {
-  request_.corrupted[2] = 23;
+  request_.corrupted.target[2] = 23;
   std::int64_t compared = 0;
   for (const char* const site : sites) {
     for (const std::string& grid : patch_grid_names()) {
@@ -94,7 +92,7 @@ TEST_P(PairPatch, CellsEqualOnePassEach) {
           if (kind.columns != PatchColumns::positions) {
             where.heads = {by_position ? column / positions : column};
           }
-          const ReplaceWith clean(values_at(model_, point, clean_texts(request_)));
+          const ReplaceWith clean(values_at(model_, point, request_.clean));
           EXPECT_EQ(found.value(layer, column), metric({{point, where, clean}}))
               << site << ' ' << grid << ' ' << layer << ' ' << column;
           ++compared;
@@ -132,7 +130,7 @@ TEST_P(PairPatch, EdgesAreThoseOfTheSite) {
 TEST_P(PairPatch, TheEstimateIsExactToFirstOrder) {
   const View<float> table =
       model_.parameters().tensor({Role::token_embedding, Part::weight, -1, StackSite::encoder});
-  const std::int32_t other = 17, token = request_.clean_source[3];
+  const std::int32_t other = 17, token = request_.clean.source[3];
   for (std::int64_t c = 0; c < 32; ++c) {
     table(other, c) = table(token, c) + 1e-3F * static_cast<float>(std::sin(c));
   }
@@ -171,13 +169,13 @@ TEST_P(PairPatch, RefusesWhatIsNotThere) {
   request.site = "cross";
   refuses(request, "expected the site encoder or decoder, not cross");
   request = request_;
-  request.clean_source.pop_back();
+  request.clean.source.pop_back();
   refuses(request, "the clean source has 6 tokens and the corrupted one 7");
   request = request_;
-  request.clean.pop_back();
+  request.clean.target.pop_back();
   refuses(request, "the clean target has 4 tokens and the corrupted one 5");
   request = request_;
-  request.corrupted_source[0] = 50;
+  request.corrupted.source[0] = 50;
   refuses(request, "50");
   request = request_;
   request.grid = PatchGrid::edge;

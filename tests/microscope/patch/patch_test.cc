@@ -24,8 +24,8 @@ constexpr std::int64_t prompt_positions = 7, model_layers = 3, model_heads = 4;
 
 struct PatchExample {
   Transformer transformer = testing::random_transformer(testing::small_config());
-  PatchRequest request{.clean = testing::random_tokens(prompt_positions, 61, 3),
-                       .corrupted = testing::random_tokens(prompt_positions, 61, 4),
+  PatchRequest request{.clean = {.target = testing::random_tokens(prompt_positions, 61, 3)},
+                       .corrupted = {.target = testing::random_tokens(prompt_positions, 61, 4)},
                        .metric = {.answer = 7, .wrong = 11}};
 
   // Final logits of a prompt, and the points of the pass.
@@ -45,17 +45,17 @@ struct PatchExample {
     return metric(std::vector<float>(values.span().begin(), values.span().end()));
   }
   double metric(const std::vector<float>& values) const {
-    return patch_metric(request.metric, values, logits(request.clean, nullptr));
+    return patch_metric(request.metric, values, logits(request.clean.target, nullptr));
   }
   // The corrupted prompt with a point of the clean one, by one whole forward.
   double patched(const Point& point, Selection where) const {
     Capture capture(std::vector<Point>{point});
-    logits(request.clean, nullptr, &capture);
+    logits(request.clean.target, nullptr, &capture);
     Tensor<float> values(capture.at(point).shape());
     std::ranges::copy(capture.at(point).span(), values.data());
     Interventions editor(transformer.specification(),
                          {{point, std::move(where), ReplaceWith{std::move(values)}}});
-    return metric(logits(request.corrupted, &editor));
+    return metric(logits(request.corrupted.target, &editor));
   }
 };
 
@@ -125,8 +125,8 @@ TEST_P(Edges, AreCutAndReplaced) {
   example.request.head = 2;
   Capture clean(std::vector<Point>{{PointKind::pattern, layer}});
   Capture corrupted(std::vector<Point>{{PointKind::pattern, layer}});
-  example.logits(example.request.clean, nullptr, &clean);
-  example.logits(example.request.corrupted, nullptr, &corrupted);
+  example.logits(example.request.clean.target, nullptr, &clean);
+  example.logits(example.request.corrupted.target, nullptr, &corrupted);
   for (const auto grid : {PatchGrid::edge, PatchGrid::edge_cut, PatchGrid::edge_cut_renormalised}) {
     example.request.grid = grid;
     const PatchResult result = patch_sweep(example.transformer, example.request);
@@ -146,7 +146,7 @@ TEST_P(Edges, AreCutAndReplaced) {
       one.push_back({{PointKind::pattern, layer}, {.heads = {2}}, std::move(change)});
       Interventions editor(example.transformer.specification(), std::move(one));
       EXPECT_NEAR(result.value(t, s),
-                  example.metric(example.logits(example.request.corrupted, &editor)),
+                  example.metric(example.logits(example.request.corrupted.target, &editor)),
                   patch_tolerance * (std::abs(result.clean) + std::abs(result.corrupted)));
     }
   }
@@ -163,8 +163,8 @@ TEST(PatchSweep, BeginsWhereThePromptsDiffer) {
     apart.request.layer = apart.request.head = 1;
     if (patch_grid_kind(apart.request.grid).is_edge()) continue;
     constexpr std::int64_t first = 4;
-    std::copy_n(apart.request.clean.begin(), first, apart.request.corrupted.begin());
-    ASSERT_NE(apart.request.clean[first], apart.request.corrupted[first]);
+    std::copy_n(apart.request.clean.target.begin(), first, apart.request.corrupted.target.begin());
+    ASSERT_NE(apart.request.clean.target[first], apart.request.corrupted.target[first]);
     const PatchResult result = patch_sweep(apart.transformer, apart.request);
     PatchRuns runs(apart.transformer, apart.request);
     const PointKind point = patch_grid_kind(apart.request.grid).point;
@@ -241,11 +241,11 @@ TEST(PatchSweep, RefusesRequestsThatCannotBe) {
     }
     return "no error";
   };
-  EXPECT_THAT(message([](auto& request) { request.clean.pop_back(); }),
+  EXPECT_THAT(message([](auto& request) { request.clean.target.pop_back(); }),
               HasSubstr("6 tokens and the corrupted one 7"));
-  EXPECT_THAT(message([](auto& request) { request.clean = request.corrupted = {}; }),
+  EXPECT_THAT(message([](auto& request) { request.clean.target = request.corrupted.target = {}; }),
               HasSubstr("no tokens"));
-  EXPECT_THAT(message([](auto& request) { request.clean[1] = 61; }), HasSubstr("61"));
+  EXPECT_THAT(message([](auto& request) { request.clean.target[1] = 61; }), HasSubstr("61"));
   EXPECT_THAT(message([](auto& request) { request.metric.answer = -1; }), HasSubstr("answer"));
   EXPECT_THAT(message([](auto& request) { request.metric.wrong = 7; }), HasSubstr("same token"));
   EXPECT_THAT(message([](auto& request) { request.grid = PatchGrid::edge; }),
@@ -258,11 +258,11 @@ TEST(PatchEstimate, IsTheSweepToFirstOrder) {
   PatchExample example;
   const View<float> embedding =
       example.transformer.parameters().tensor(testing::gpt2_parameter("wte.weight"));
-  example.request.clean = example.request.corrupted;
-  example.request.clean[2] = 59;
+  example.request.clean.target = example.request.corrupted.target;
+  example.request.clean.target[2] = 59;
   for (std::int64_t c = 0; c < embedding.extent(1); ++c) {
     embedding(59, c) =
-        embedding(example.request.corrupted[2], c) + 0.002F * static_cast<float>(c % 5 - 2);
+        embedding(example.request.corrupted.target[2], c) + 0.002F * static_cast<float>(c % 5 - 2);
   }
   std::size_t grids = 0;
   for (const std::string& name : patch_grid_names()) {
