@@ -23,7 +23,7 @@ class Page {
   model: ModelCard | null = $state(null);
   /** Whether another model is on its way: views, which read the one at hand, are not shown meanwhile. */
   changing = $state(false);
-  /** The served model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
+  /** The model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
   translator: ServedTranslator | null = $state.raw(null);
   /** The server's; known once `model` is. */
   samplingOptions: SamplingOption[] = $state.raw([]);
@@ -97,11 +97,13 @@ class Page {
       if (wanted !== this.view.model) return;
       if ('is_translator' in model) {
         this.translator = model;
+        this.model = null;
         return;
       }
       if (options) this.samplingOptions = await options;
       if (wanted !== this.view.model) return;
       // Example sentences need a tokenizer.
+      this.translator = null;
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
       const view = parseLink(this.link, this.samplingOptions);
       // Extras that are empty on purpose are in no link.
@@ -109,7 +111,7 @@ class Page {
       this.view = opened(view, this.#opening);
     } catch (error) {
       if (wanted !== this.view.model) return;
-      this.model = null;
+      this.model = this.translator = null;
       this.failure = messageOf(error);
     } finally {
       if (wanted === this.view.model) this.changing = false;
