@@ -1,6 +1,7 @@
 // Which model the engine has open. Models that come with the page share one engine, which loads the second beside the
 // first; a model of the reader's own has an engine, and the memory, for itself.
 
+import type { ListedModel } from '../lib/types';
 import { Engine, errorResponse, type Port } from './engine';
 import { Helper, type Started } from './helper';
 import type { ModelFile, ModelSpec } from './protocol';
@@ -13,6 +14,8 @@ export interface ChooserOptions {
   makePort: () => Port;
   /** The files of a model that the reader gave, or that this browser keeps; null: there is none of that name. */
   ownFiles: (name: string) => Promise<ModelFile[] | null>;
+  /** All models that there are, here or to be downloaded. */
+  list: () => Promise<Pick<ListedModel, 'name' | 'state'>[]>;
   /** Tells the reader what happened. */
   tell: (message: string | null) => void;
   progress?: (name: string, done: number, total: number) => void;
@@ -44,7 +47,7 @@ export class Chooser {
     return Object.hasOwn(release.models, name) && name !== recordedRun ? { name, files: carriedFiles(release, name, base) } : null;
   }
 
-  /** Makes a model ready. Gives the name that requests about it send; undefined: it is the one that is open. */
+  /** Makes a model ready. Gives the name that requests about it send; undefined: it is the one that is open. Throws for a name that no model has. */
   async choose(model: string): Promise<string | undefined> {
     const wanted = model || firstModel;
     if (wanted === this.#opened && this.#engine?.lost === null) {
@@ -61,9 +64,10 @@ export class Chooser {
       await this.#start(carried ?? { name: wanted, files: files!, dtype: dtypeOf(files!) });
       return undefined;
     }
-    // The engine says what there is.
-    if (this.#engine?.lost !== null) await this.#start(this.#carried(firstModel)!);
-    return wanted;
+    // An engine knows only those whose files it has.
+    const models = await this.options.list();
+    const absent = models.some(({ name }) => name === wanted) ? ', but it can be downloaded' : '';
+    throw new Error(`there is no model '${wanted.slice(0, 100)}' here${absent}; there are: ${models.filter(({ state }) => state === 'ready').map(({ name }) => name).join(', ')}`);
   }
 
   async fetch(path: string, options?: RequestInit): Promise<Response> {
