@@ -30,6 +30,7 @@ export class Chooser {
   #engine: Engine | null = null;
   /** Settled once the engine has its model open. */
   #ready: Promise<void> = Promise.resolve();
+  #isReady = true;
   /** Loads the recorded run. */
   #runs: () => Promise<void> = () => Promise.resolve();
   #opened = '';
@@ -76,7 +77,8 @@ export class Chooser {
     if (this.#engine?.lost !== null) void this.#start(this.#model ?? this.#carried(firstModel)!).catch(() => undefined);
     const engine = this.#engine!;
     try {
-      await this.#ready;
+      // A request is on its way when this is called, not once the caller has drawn what it shows meanwhile.
+      if (!this.#isReady) await this.#ready;
       const checkpoint = checkpointOf(path, options?.body);
       if (checkpoint || path.startsWith('/api/runs')) await this.#runs();
       if (checkpoint && checkpoint.run !== recordedRun) await this.#helper.handOver(checkpoint.run, checkpoint.step, engine);
@@ -118,11 +120,17 @@ export class Chooser {
     this.#opened = model.name;
     this.#model = model;
     this.#runs = runs;
+    this.#isReady = false;
     // An engine without a model answers nothing; the next choice starts another one.
-    this.#ready = ready.catch((error) => {
-      if (engine === this.#engine) this.#opened = '';
-      throw error;
-    });
+    this.#ready = ready.then(
+      () => {
+        if (engine === this.#engine) this.#isReady = true;
+      },
+      (error) => {
+        if (engine === this.#engine) this.#opened = '';
+        throw error;
+      },
+    );
     this.#ready.catch(() => undefined);
     return this.#ready;
   }

@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readEvents } from '../lib/events';
 import { Chooser, dtypeOf, type ChooserOptions } from './chooser';
-import { Engine } from './engine';
+import { Engine, type Port } from './engine';
 import { fakeEngine, fakeWorker } from './engine_fixture';
 import type { Release } from './release';
 
@@ -172,6 +172,16 @@ describe('the chosen model', () => {
     await expect(chooser.choose('nowhere')).rejects.toThrow(/^there is no model 'nowhere' here; there are: starter, english, mine$/);
     await expect(chooser.choose('gpt2')).rejects.toThrow(/^there is no model 'gpt2' here, but it can be downloaded; there are: starter, english, mine$/);
     expect(await chooser.choose('')).toBeUndefined();
+  });
+
+  it('once it is open, a request reaches the engine before its caller goes on', async () => {
+    const { chooser, ports } = make();
+    await chooser.choose('');
+    const port = ports[0] as unknown as Port;
+    const sent = vi.spyOn(port, 'postMessage');
+    const answer = chooser.fetch('/nothing');
+    expect(sent.mock.calls.map(([{ kind }]) => kind)).toEqual(['request']);
+    expect((await answer).status).toBe(204);
   });
 
   it('runs are answered once their files are there, which are loaded with the first of these requests', async () => {
