@@ -18,6 +18,8 @@ const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox w
 /** Ids that repeat, for a model without a tokenizer. */
 const openingIds: Example = { ...opening, id: 'ids', text: '1 2 3 4 5 6 1 2 3 4' };
 
+const withoutPosition = (link: string) => link.replace(/[?&]position=-?\d+/, '');
+
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
@@ -129,9 +131,15 @@ class Page {
     remember('heed-theme', this.dark ? 'dark' : 'light');
   }
 
-  /** Call in an effect: keeps the URL in step with the view. */
+  /** Call in an effect: keeps the URL in step with the view. Another position is shown first, since browsers take their time for an address. */
   mirror(): void {
-    if (location.hash !== this.link) history.replaceState(null, '', this.link);
+    const { hash } = location;
+    if (hash === this.link) return;
+    const replace = () => {
+      if (location.hash === hash && hash !== this.link) history.replaceState(null, '', this.link);
+    };
+    if (withoutPosition(hash) === withoutPosition(this.link) && !document.hidden) requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(replace)));
+    else replace();
   }
 
   showExample(example: Example): void {
