@@ -222,7 +222,7 @@ export function startBrowser() {
 /** Opens a model of the reader's own in the static page, and a link with it. */
 async function openOwn(page, folder, link) {
   await page.getByRole('button', { name: /^Model: / }).click();
-  const files = ['config.json', 'model.safetensors'].map((name) => path.join(folder, name));
+  const files = readdirSync(folder).filter((name) => ['config.json', 'model.safetensors', 'tokenizer.json'].includes(name)).map((name) => path.join(folder, name));
   await page.getByRole('group', { name: 'Models' }).getByLabel('Files of a model').setInputFiles(files);
   await page.waitForURL(/[?&]model=/);
   const name = /[?&]model=([^&]*)/.exec(page.url())[1];
@@ -244,7 +244,7 @@ function filesOfRuns(runs) {
  */
 export function useExplorer(serverOptions = [], model = undefined, runs = []) {
   const own = process.env.HEED_STATIC ? model : undefined;
-  const session = { address: '', page: '', browser: null, server: null, files: null };
+  const session = { own, address: '', page: '', browser: null, server: null, files: null };
   before(async () => {
     session.server = await startServer([...serverOptions, ...runs.flatMap((run) => ['--run', run])], model);
     session.page = session.address = session.server.address;
@@ -303,9 +303,12 @@ export function useExplorer(serverOptions = [], model = undefined, runs = []) {
   return session;
 }
 
-/** What the server says of its translator; null where it holds none, as the static page. */
+/** On the static page: the directory of the translator that the program carries, which a reader opens there as files. */
+export const carriedTranslator = process.env.HEED_STATIC ? path.join(root, 'models/translator') : undefined;
+
+/** What the server says of its translator; null where it holds none, as the static page where the reader has not opened one. */
 export async function translatorOf(session) {
-  if (process.env.HEED_STATIC) return null;
+  if (process.env.HEED_STATIC && !session.own) return null;
   const response = await fetch(`${session.address}/api/translator`);
   if (response.status === 404) return null;
   if (!response.ok) throw new Error(`/api/translator: ${response.status}`);

@@ -12,8 +12,6 @@ export const needServer = [
   { file: 'training.test.mjs', test: 'the running training has no serious findings and fits the window', why: goesOn },
   { file: 'watch.test.mjs', test: 'an open page notices that a run was stopped, and does not call it running without an answer', why: 'a process that trains, and a connection' },
   { file: 'watch.test.mjs', test: 'a running run is drawn while it writes its metrics', why: 'a process that trains' },
-  { file: 'translate.test.mjs', why: 'a translator' },
-  { file: 'beams.test.mjs', why: 'a translator' },
   { file: 'shell.test.mjs', test: 'a lost connection is reported, and the page continues once it is back', why: 'a connection' },
   { file: 'shell.test.mjs', test: 'an idle page notices a lost server and makes the trace again on its successor', why: 'a connection' },
 ];

@@ -19,9 +19,12 @@ export function readNumber(text) {
  */
 const isOtherEngine = Boolean(process.env.HEED_STATIC);
 
-/** Asserts that a number is that of the API: the same, or of the other engine 2e-6 apart, with room for sums of such numbers. */
-export function assertSame(number, expected, what) {
-  const apart = isOtherEngine ? 1e-5 * Math.max(Math.abs(expected), 1e-3) : 0;
+/**
+ * Asserts that a number is that of the API: the same, or of the other engine 2e-6 apart, with room for sums of such numbers.
+ * `least`: how large the numbers are, at least, that it is a sum or difference of.
+ */
+export function assertSame(number, expected, what, least = 1e-3) {
+  const apart = isOtherEngine ? 1e-5 * Math.max(Math.abs(expected), least) : 0;
   assert.ok(Math.abs(number - expected) <= apart, `${what}: ${number}, the API ${expected}`);
 }
 

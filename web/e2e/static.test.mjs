@@ -5,18 +5,15 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
+import { carriedTranslator, overflowsSideways, picture, seriousFindings, settled, useExplorer } from './harness.mjs';
 import { startHub } from './hub.mjs';
 import { assertShows } from './numbers.mjs';
-import { follow, root, sentence, skip, words } from './static_page.mjs';
+import { drop, follow, menu, panel, root, sentence, skip, words } from './static_page.mjs';
 
 const starter = path.join(root, 'models/starter');
 const scratch = mkdtempSync(path.join(tmpdir(), 'heed-static-'));
 after(() => rmSync(scratch, { recursive: true }));
 const session = useExplorer();
-
-const menu = (page) => page.getByRole('button', { name: /^Model: / });
-const panel = (page) => page.getByRole('group', { name: 'Models' });
 
 test('shows what the native program computes, under a strict policy, and sends nothing elsewhere', { skip }, async () => {
   const page = await session.open('', {});
@@ -69,6 +66,45 @@ test('opens the reader’s own files, keeps them for the next visit, and forgets
   await page.waitForFunction(() => !location.hash.includes('model='));
   await words(page).first().waitFor();
   await panel(page).getByText('kept in this browser').waitFor({ state: 'detached' });
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test('a translator that is dropped has its own mode, is kept, and the former model is one choice away', { skip }, async () => {
+  const page = await session.open(follow);
+  await words(page).first().waitFor();
+  const modes = page.getByRole('navigation', { name: 'Modes' }).getByRole('link');
+  const many = await modes.count();
+  await drop(page, [carriedTranslator]);
+  await page.getByRole('heading', { name: 'Follow a word from one text to the other' }).waitFor();
+  await page.getByRole('toolbar', { name: /^Words of the target/ }).waitFor();
+  assert.deepEqual(await modes.allTextContents(), ['Translate']);
+  await page.getByRole('button', { name: /^Model: translator.*encoder of \d+ and decoder of \d+ blocks/ }).click();
+  await panel(page).getByRole('button', { name: 'Keep', exact: true }).click();
+  await panel(page).getByText('kept in this browser').waitFor();
+  assert.deepEqual(await seriousFindings(page), []);
+  const link = page.url();
+  await panel(page).getByRole('button', { name: /^starter/ }).click();
+  await words(page).first().waitFor();
+  assert.match(page.url(), /#\/follow\?/);
+  assert.equal(decodeURIComponent(/text=([^&]*)/.exec(page.url())[1].replaceAll('+', ' ')), sentence);
+  assert.equal(await modes.count(), many);
+
+  // Without one, the mode says how to open one.
+  await modes.filter({ hasText: 'Translate' }).click();
+  await page.getByText('This page has no translator open').waitFor();
+  assert.deepEqual(await seriousFindings(page), []);
+  await page.locator('main').getByLabel('Files of a model').setInputFiles(['config.json', 'model.safetensors', 'tokenizer.json'].map((name) => path.join(carriedTranslator, name)));
+  await page.waitForURL(/model=my-model/);
+  await page.getByRole('toolbar', { name: /^Words of the target/ }).waitFor();
+
+  // The next visit, at the link of the one that is kept.
+  await page.goto(link);
+  await page.reload();
+  await page.getByRole('toolbar', { name: /^Words of the target/ }).waitFor();
+  await menu(page).click();
+  await panel(page).getByRole('button', { name: 'Remove translator' }).click();
+  await words(page).first().waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { ggufParts } from '../../tests/wasm/gguf_parts.mjs';
 import { convertToGguf, settled, startServer, useExplorer } from './harness.mjs';
 import { assertShows } from './numbers.mjs';
-import { follow, sentence, skip, words } from './static_page.mjs';
+import { choose, drop, follow, menu, panel, sentence, skip, words } from './static_page.mjs';
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'heed-gguf-'));
 const whole = path.join(scratch, 'small q.Q8_0.gguf');
@@ -15,21 +15,7 @@ before(() => skip || convertToGguf('english', 'q8_0', whole));
 after(() => rmSync(scratch, { recursive: true }));
 const session = useExplorer();
 
-const menu = (page) => page.getByRole('button', { name: /^Model: / });
-const panel = (page) => page.getByRole('group', { name: 'Models' });
 const given = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
-
-async function choose(page, files) {
-  await menu(page).click();
-  await panel(page).getByLabel('Files of a model').setInputFiles(files);
-}
-
-/** Drops files on the page, as a reader does. */
-async function drop(page, files) {
-  if (process.env.FIREFOX) return choose(page, files); // its protocol drops no files
-  const client = await page.context().newCDPSession(page);
-  for (const type of ['dragEnter', 'dragOver', 'drop']) await client.send('Input.dispatchDragEvent', { type, x: 300, y: 300, data: { items: [], files, dragOperationsMask: 1 } });
-}
 
 /** The table of a word's scores shows those of the native program, of the same file. */
 async function assertFollows(page, model) {

@@ -1,16 +1,17 @@
 // Two texts: what the page says of a translator's attention, predictions and changes equals the API's and `heed attend`'s.
 //
-//   HEED_TRANSLATOR   the directory of a translator to explore [the one that heed carries, beside the starter]
+//   HEED_TRANSLATOR   the directory of a translator to explore [the one that heed carries, beside the starter; on the
+//                     static page, the same as files of the reader's own]
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { exported, openTables, overflowsSideways, picture, seriousFindings, settled, translatorOf, useExplorer } from './harness.mjs';
-import { assertShows } from './numbers.mjs';
+import { carriedTranslator, exported, openTables, overflowsSideways, picture, seriousFindings, settled, translatorOf, useExplorer } from './harness.mjs';
+import { assertSame, assertShows } from './numbers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const directory = process.env.HEED_TRANSLATOR;
+const directory = process.env.HEED_TRANSLATOR ?? carriedTranslator;
 const session = useExplorer([], directory);
 const source = 'The curious girl hopes that she jumps in a cave.';
 const target = 'Das neugierige Mädchen hofft, dass es in einer Höhle springt.';
@@ -147,7 +148,8 @@ translating('the map, the heads and their statistics are those of the API', asyn
   const panel = page.getByRole('tabpanel', { name: 'In the decoder' });
   const file = await exported(page, panel.locator('details.export').last(), 'CSV');
   const rows = file.toString().trim().split('\n');
-  assert.ok(rows.some((row) => row.includes(String(Math.fround(pattern[3][1])))), 'the exported weights');
+  const weight = rows.map((row) => row.split(',')).find((row) => row.at(-4) === '3' && row.at(-2) === '1').at(-1);
+  assertSame(Number(weight), Math.fround(pattern[3][1]), 'the exported weights');
 
   const { heads } = await session.get(`/api/traces/${meta.id}/heads?site=decoder`);
   await panel.getByText('All statistics as a table').click();
@@ -254,11 +256,13 @@ translating('a typed sentence is translated by the model, and is part of the lin
   await page.context().close();
 });
 
-translating('a server whose model is the translator opens here, and offers no mode of one text', async () => {
+translating('where the model is the translator, the page opens here, and offers no mode of one text', async () => {
   const { name, parameters, encoder, decoder } = await translatorOf(session);
-  const page = await session.open('#/translate');
-  await page.route('**/api/model', (route) => route.fulfill({ json: { name, parameters, encoder, decoder, is_translator: true } }));
-  await page.goto(`${session.page}/?again#/follow`);
+  const page = await session.open('#/follow');
+  if (!session.own) {
+    await page.route('**/api/model', (route) => route.fulfill({ json: { name, parameters, encoder, decoder, is_translator: true } }));
+    await page.goto(`${session.page}/?again#/follow`);
+  }
   await page.getByRole('heading', { name: 'Follow a word from one text to the other' }).waitFor();
   assert.deepEqual(await page.getByRole('navigation', { name: 'Modes' }).getByRole('link').allTextContents(), ['Translate']);
   await page.getByRole('toolbar', { name: /^Words of the source/ }).waitFor();
@@ -266,11 +270,11 @@ translating('a server whose model is the translator opens here, and offers no mo
   await page.context().close();
 });
 
-test('a server without a translator says so', { skip: directory ? 'its model is one' : false }, async () => {
-  const page = await session.open('#/count');
-  await page.route('**/api/translator', (route) => route.fulfill({ status: 404, json: { error: { message: 'no translator', type: 'not_found_error' } } }));
-  await page.goto(`${session.page}/?again#/translate`);
-  await page.getByText('This server holds no translator').waitFor();
+test('without a translator the page says so', { skip: directory && !session.own ? 'its model is one' : false }, async () => {
+  const page = await session.blank();
+  if (!session.own) await page.route('**/api/translator', (route) => route.fulfill({ status: 404, json: { error: { message: 'no translator', type: 'not_found_error' } } }));
+  await page.goto(`${session.page}/#/translate`);
+  await page.getByText(session.own ? 'This page has no translator open' : 'This server holds no translator').waitFor();
   assert.deepEqual(page.problems, []);
   assert.deepEqual(await seriousFindings(page), []);
   await page.context().close();

@@ -66,6 +66,14 @@ class NeuronProbe final : public Probe {
       : corpus_(corpus), recorders_(recorders) {}
 
   void start(std::int64_t first) { first_ = first; }
+  // What has to be computed.
+  LayerRange layers() const {
+    LayerRange range{.end = 0};
+    for (const ContextRecorder& recorder : recorders_) {
+      range.end = std::max(range.end, recorder.id().layer + 1);
+    }
+    return range;
+  }
   bool wants(const Point& point) const override {
     return point.kind == PointKind::neurons_post &&
            std::ranges::any_of(recorders_, [&](const ContextRecorder& recorder) {
@@ -98,7 +106,9 @@ class NeuronProbe final : public Probe {
 void read_windows(const Transformer& model, std::span<const std::int32_t> corpus,
                   std::int64_t first, const StackActivations& activations, NeuronProbe& probe) {
   probe.start(first);
-  const Pass pass{.sequences = {activations.batch(), activations.positions()}, .probe = &probe};
+  const Pass pass{.sequences = {activations.batch(), activations.positions()},
+                  .probe = &probe,
+                  .layers = probe.layers()};
   model.forward({corpus.data() + first, {activations.batch(), activations.positions()}}, pass,
                 activations);
 }

@@ -340,8 +340,30 @@ bool RecordedPass::edits_pattern(AttentionSite site, std::int64_t layer, std::in
   return edits_head(pattern, head) || edits_head(scores_of(pattern), head);
 }
 
+namespace {
+
+// The blocks up to the last one of which a probe wants anything; all where it wants what follows
+// them, and of a model of two stacks.
+LayerRange wanted_layers(const Architecture& architecture, const Probe& probe) {
+  if (architecture.is_encoder_decoder()) return {};
+  const std::vector<Point> points = all_points(architecture);
+  const auto last = std::find_if(points.rbegin(), points.rend(), [&](const Point& point) {
+    return probe.wants(point) ||
+           (point.kind == PointKind::pattern && probe.wants_attention_at(point));
+  });
+  const bool follows_blocks =
+      std::none_of(points.rbegin(), last, [](const Point& point) { return point.layer >= 0; });
+  if (last == points.rend() || (last->layer < 0 && follows_blocks)) return {};
+  return {.end = last->layer + 1};
+}
+
+}  // namespace
+
 void observe_pass(const Transformer& model, const Texts& texts, Probe& probe) {
-  RecordedPass(model, texts, {}, {.keep = Keep::one_block, .observer = &probe});
+  RecordedPass(model, texts, {},
+               {.keep = Keep::one_block,
+                .observer = &probe,
+                .layers = wanted_layers(model.architecture(), probe)});
 }
 
 void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe) {
@@ -355,7 +377,10 @@ void observe_passes(const Transformer& model, std::span<const Texts> texts, Prob
       rows += std::ssize(texts[count].source) + std::ssize(texts[count].target);
       if (count > 0 && rows > rows_of_a_pass) break;
     }
-    RecordedPass(model, texts.first(count), {}, {.keep = Keep::one_block, .observer = &probe});
+    RecordedPass(model, texts.first(count), {},
+                 {.keep = Keep::one_block,
+                  .observer = &probe,
+                  .layers = wanted_layers(model.architecture(), probe)});
     texts = texts.subspan(count);
   }
 }

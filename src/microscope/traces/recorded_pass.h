@@ -211,8 +211,8 @@ inline std::shared_ptr<Editor> borrowed_editor(Editor* editor) {
   return {std::shared_ptr<void>(), editor};
 }
 
-// Shows a probe every point of a pass over one text or two, and keeps nothing. Throws as
-// RecordedPass.
+// Shows a probe the points that it wants of a pass over one text or two, and keeps nothing; blocks
+// after the last of these points are not computed. Throws as RecordedPass.
 void observe_pass(const Transformer& model, const Texts& texts, Probe& probe);
 void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens, Probe& probe);
 // The same for many texts, several in a pass.

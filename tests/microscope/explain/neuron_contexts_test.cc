@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "generate/random_transformer.h"
 #include "microscope/traces/capture.h"
+#include "support/blocks_read.h"
 
 namespace heed {
 namespace {
@@ -80,6 +81,15 @@ TEST(NeuronContexts, SaysWhatItsColumnPromotes) {
     }
     EXPECT_NEAR(token.score, expected, 1e-5);
   }
+}
+
+TEST(NeuronContexts, NeedNoLaterBlock) {
+  Transformer transformer = testing::random_transformer(testing::small_config());
+  const std::vector<std::int32_t> corpus = testing::random_tokens(40, 61, 4);
+  testing::BlocksRead blocks(transformer);
+  find_neuron_contexts(transformer, corpus, std::vector{NeuronId{1, 3}, NeuronId{0, 5}},
+                       {.window = 16, .batch = 2});
+  EXPECT_EQ(blocks.taken(), (std::set<std::int64_t>{0, 1}));
 }
 
 TEST(NeuronContexts, RefusesWhatIsNotThere) {

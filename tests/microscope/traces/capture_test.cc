@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/blocks_read.h"
 #include "support/small_model.h"
 
 namespace heed {
@@ -57,6 +58,25 @@ TEST(Capture, RefusesNamesThatNoPointHas) {
   const StackSpecification stack = make_gpt_config(2, 3, 24, 64, 20);
   EXPECT_THROW(Capture({"blocks.2.attn.hook_q"}, stack), Error);
   EXPECT_THROW(Capture({"blocks.*.hook_nothing"}, stack), Error);
+}
+
+// The same numbers as of a whole pass, to the bit.
+TEST(Trace, ComputesTheBlocksUpToTheLastWantedPointAlone) {
+  Transformer transformer = testing::small_gpt(20);
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4};
+  const std::vector<Point> points = all_points(transformer.specification());
+  const Capture whole = trace(transformer, tokens, points);
+  testing::BlocksRead blocks(transformer);
+  std::set<std::int64_t> expected;
+  for (const Point& point : points) {
+    if (point.layer >= 0) expected.insert(point.layer);
+    const Capture capture = trace(transformer, tokens, {point});
+    EXPECT_THAT(capture.at(point).span(), ::testing::ElementsAreArray(whole.at(point).span()))
+        << point_name(point);
+    EXPECT_EQ(blocks.taken(), expected) << point_name(point);
+  }
+  trace(transformer, tokens, {{PointKind::neurons_post, 1}, {PointKind::embedding}});
+  EXPECT_EQ(blocks.taken(), (std::set<std::int64_t>{0, 1}));
 }
 
 TEST(Trace, RefusesTextsThatTheModelCannotRead) {

@@ -22,7 +22,7 @@ class Models {
 
   /** The one that the page shows; undefined while the list is not known. */
   get shown(): ListedModel | undefined {
-    return this.list.find(({ name }) => name === page.model?.name);
+    return this.find((page.translator ?? page.model)?.name ?? '');
   }
 
   find(name: string): ListedModel | undefined {
@@ -34,10 +34,11 @@ class Models {
     return this.find(name)?.state === 'ready';
   }
 
-  /** Shows this model, with the text that is shown or another one. The former view stays in the history. */
+  /** Shows this model, with the text that is shown or another one; instead of a translator, in a mode of one text. The former view stays in the history. */
   use(name: string, text?: string): void {
     const isServed = this.find(name)?.kind === 'served';
-    location.hash = formatLink(viewOfModel(page.view, isServed ? '' : name, text));
+    const view = page.translator ? { ...page.view, mode: 'follow' } : page.view;
+    location.hash = formatLink(viewOfModel(view, isServed ? '' : name, text));
   }
 
   /** Asks for the list; while a download runs, again and again. */

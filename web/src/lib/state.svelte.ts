@@ -18,12 +18,14 @@ const opening: Example = { id: 'opening', title: 'A beginning', text: 'The fox w
 /** Ids that repeat, for a model without a tokenizer. */
 const openingIds: Example = { ...opening, id: 'ids', text: '1 2 3 4 5 6 1 2 3 4' };
 
+const withoutPosition = (link: string) => link.replace(/[?&]position=-?\d+/, '');
+
 class Page {
   view: View = $state(parseLink(location.hash));
   model: ModelCard | null = $state(null);
   /** Whether another model is on its way: views, which read the one at hand, are not shown meanwhile. */
   changing = $state(false);
-  /** The served model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
+  /** The model where it is an encoder-decoder: of two texts, with no traces of one. `model` is null then. */
   translator: ServedTranslator | null = $state.raw(null);
   /** The server's; known once `model` is. */
   samplingOptions: SamplingOption[] = $state.raw([]);
@@ -97,11 +99,13 @@ class Page {
       if (wanted !== this.view.model) return;
       if ('is_translator' in model) {
         this.translator = model;
+        this.model = null;
         return;
       }
       if (options) this.samplingOptions = await options;
       if (wanted !== this.view.model) return;
       // Example sentences need a tokenizer.
+      this.translator = null;
       this.model = model.has_tokenizer ? model : { ...model, examples: [] };
       const view = parseLink(this.link, this.samplingOptions);
       // Extras that are empty on purpose are in no link.
@@ -109,7 +113,7 @@ class Page {
       this.view = opened(view, this.#opening);
     } catch (error) {
       if (wanted !== this.view.model) return;
-      this.model = null;
+      this.model = this.translator = null;
       this.failure = messageOf(error);
     } finally {
       if (wanted === this.view.model) this.changing = false;
@@ -127,9 +131,15 @@ class Page {
     remember('heed-theme', this.dark ? 'dark' : 'light');
   }
 
-  /** Call in an effect: keeps the URL in step with the view. */
+  /** Call in an effect: keeps the URL in step with the view. Another position is shown first, since browsers take their time for an address. */
   mirror(): void {
-    if (location.hash !== this.link) history.replaceState(null, '', this.link);
+    const { hash } = location;
+    if (hash === this.link) return;
+    const replace = () => {
+      if (location.hash === hash && hash !== this.link) history.replaceState(null, '', this.link);
+    };
+    if (withoutPosition(hash) === withoutPosition(this.link) && !document.hidden) requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(replace)));
+    else replace();
   }
 
   showExample(example: Example): void {

@@ -1,7 +1,8 @@
-// The translator that the server holds beside its model, if any, and its description as data.
+// The translator at hand, if any, and its description as data.
 
 import { api, ApiError } from './api';
 import type { TranslatorCard, TranslatorExample } from './pair_types';
+import { platform } from './platform';
 import { modelOf, type DescribedStack, type StackedModel } from './stacks';
 
 /** With what both stacks are made of. */
@@ -10,7 +11,10 @@ export type DescribedTranslator = TranslatorCard & { architecture?: Record<'enco
 /** What a translator without examples is shown with. */
 export const opening: TranslatorExample = { id: 'opening', title: 'A sentence', source: 'The dog sleeps.' };
 
-/** Null where the server holds none. */
+/** What is said where there is none, without an end. */
+export const noTranslator = platform.isServer ? 'This server holds no translator' : 'This page has no translator open';
+
+/** The model that is shown, where it is one, or the one that a server holds beside it; null: there is none. */
 export function heldTranslator(): Promise<DescribedTranslator | null> {
   return api.translator().catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) return null;

@@ -1,6 +1,7 @@
 // Which model the engine has open. Models that come with the page share one engine, which loads the second beside the
 // first; a model of the reader's own has an engine, and the memory, for itself.
 
+import type { ListedModel } from '../lib/types';
 import { Engine, errorResponse, type Port } from './engine';
 import { Helper, type Started } from './helper';
 import type { ModelFile, ModelSpec } from './protocol';
@@ -13,6 +14,8 @@ export interface ChooserOptions {
   makePort: () => Port;
   /** The files of a model that the reader gave, or that this browser keeps; null: there is none of that name. */
   ownFiles: (name: string) => Promise<ModelFile[] | null>;
+  /** All models that there are, here or to be downloaded. */
+  list: () => Promise<Pick<ListedModel, 'name' | 'state'>[]>;
   /** Tells the reader what happened. */
   tell: (message: string | null) => void;
   progress?: (name: string, done: number, total: number) => void;
@@ -27,6 +30,7 @@ export class Chooser {
   #engine: Engine | null = null;
   /** Settled once the engine has its model open. */
   #ready: Promise<void> = Promise.resolve();
+  #isReady = true;
   /** Loads the recorded run. */
   #runs: () => Promise<void> = () => Promise.resolve();
   #opened = '';
@@ -44,7 +48,7 @@ export class Chooser {
     return Object.hasOwn(release.models, name) && name !== recordedRun ? { name, files: carriedFiles(release, name, base) } : null;
   }
 
-  /** Makes a model ready. Gives the name that requests about it send; undefined: it is the one that is open. */
+  /** Makes a model ready. Gives the name that requests about it send; undefined: it is the one that is open. Throws for a name that no model has. */
   async choose(model: string): Promise<string | undefined> {
     const wanted = model || firstModel;
     if (wanted === this.#opened && this.#engine?.lost === null) {
@@ -61,9 +65,10 @@ export class Chooser {
       await this.#start(carried ?? { name: wanted, files: files!, dtype: dtypeOf(files!) });
       return undefined;
     }
-    // The engine says what there is.
-    if (this.#engine?.lost !== null) await this.#start(this.#carried(firstModel)!);
-    return wanted;
+    // An engine knows only those whose files it has.
+    const models = await this.options.list();
+    const absent = models.some(({ name }) => name === wanted) ? ', but it can be downloaded' : '';
+    throw new Error(`there is no model '${wanted.slice(0, 100)}' here${absent}; there are: ${models.filter(({ state }) => state === 'ready').map(({ name }) => name).join(', ')}`);
   }
 
   async fetch(path: string, options?: RequestInit): Promise<Response> {
@@ -72,7 +77,8 @@ export class Chooser {
     if (this.#engine?.lost !== null) void this.#start(this.#model ?? this.#carried(firstModel)!).catch(() => undefined);
     const engine = this.#engine!;
     try {
-      await this.#ready;
+      // A request is on its way when this is called, not once the caller has drawn what it shows meanwhile.
+      if (!this.#isReady) await this.#ready;
       const checkpoint = checkpointOf(path, options?.body);
       if (checkpoint || path.startsWith('/api/runs')) await this.#runs();
       if (checkpoint && checkpoint.run !== recordedRun) await this.#helper.handOver(checkpoint.run, checkpoint.step, engine);
@@ -114,11 +120,17 @@ export class Chooser {
     this.#opened = model.name;
     this.#model = model;
     this.#runs = runs;
+    this.#isReady = false;
     // An engine without a model answers nothing; the next choice starts another one.
-    this.#ready = ready.catch((error) => {
-      if (engine === this.#engine) this.#opened = '';
-      throw error;
-    });
+    this.#ready = ready.then(
+      () => {
+        if (engine === this.#engine) this.#isReady = true;
+      },
+      (error) => {
+        if (engine === this.#engine) this.#opened = '';
+        throw error;
+      },
+    );
     this.#ready.catch(() => undefined);
     return this.#ready;
   }

@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readEvents } from '../lib/events';
 import { Chooser, dtypeOf, type ChooserOptions } from './chooser';
-import { Engine } from './engine';
+import { Engine, type Port } from './engine';
 import { fakeEngine, fakeWorker } from './engine_fixture';
 import type { Release } from './release';
 
@@ -93,11 +93,12 @@ describe('the chosen model', () => {
   };
   const files = Object.fromEntries(Object.values(release.models).flatMap(({ folder, files: all }) => all.map(({ path }) => [base + folder + path, 'x'.repeat(7)])));
   const own = (name: string, bytes = 5) => [{ path: 'config.json', bytes: 2, file: new Blob(['{}']) }, { path: `${name}.safetensors`, bytes, file: new Blob(['weights']) }];
+  const listed = (['starter', 'english', 'mine', 'gpt2'] as const).map((name) => ({ name, state: name === 'gpt2' ? ('absent' as const) : ('ready' as const) }));
 
   function make(changes: Partial<ChooserOptions> = {}) {
     const worker = fakeWorker(files);
     const told: (string | null)[] = [];
-    const chooser = new Chooser({ release, base, makePort: worker.makePort, ownFiles: async (name) => (['mine', 'broken', 'huge'].includes(name) ? own(name) : null), tell: (message) => told.push(message), ...changes });
+    const chooser = new Chooser({ release, base, makePort: worker.makePort, ownFiles: async (name) => (['mine', 'broken', 'huge'].includes(name) ? own(name) : null), list: async () => listed, tell: (message) => told.push(message), ...changes });
     return { ...worker, chooser, told };
   }
 
@@ -166,10 +167,21 @@ describe('the chosen model', () => {
     expect(told.length).toBe(1);
   });
 
-  it('of an unknown name is asked of the engine, which says what there is', async () => {
+  it('of an unknown name is refused with the names of all that can be had, loaded or not', async () => {
     const { chooser } = make();
-    expect(await chooser.choose('nowhere')).toBe('nowhere');
-    expect((await chooser.fetch('/api/model?model=nowhere')).status).toBe(404);
+    await expect(chooser.choose('nowhere')).rejects.toThrow(/^there is no model 'nowhere' here; there are: starter, english, mine$/);
+    await expect(chooser.choose('gpt2')).rejects.toThrow(/^there is no model 'gpt2' here, but it can be downloaded; there are: starter, english, mine$/);
+    expect(await chooser.choose('')).toBeUndefined();
+  });
+
+  it('once it is open, a request reaches the engine before its caller goes on', async () => {
+    const { chooser, ports } = make();
+    await chooser.choose('');
+    const port = ports[0] as unknown as Port;
+    const sent = vi.spyOn(port, 'postMessage');
+    const answer = chooser.fetch('/nothing');
+    expect(sent.mock.calls.map(([{ kind }]) => kind)).toEqual(['request']);
+    expect((await answer).status).toBe(204);
   });
 
   it('runs are answered once their files are there, which are loaded with the first of these requests', async () => {

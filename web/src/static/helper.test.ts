@@ -18,7 +18,7 @@ const own = (bytes: number) => [{ path: 'config.json', bytes: 2, file: new Blob(
 function make() {
   const worker = fakeWorker(files);
   const told: (string | null)[] = [];
-  const chooser = new Chooser({ release, base, makePort: worker.makePort, ownFiles: async (name) => (name === 'mine' ? own(9) : name === 'large' ? own(largestUnrounded + 1) : null), tell: (message) => told.push(message) });
+  const chooser = new Chooser({ release, base, makePort: worker.makePort, ownFiles: async (name) => (name === 'mine' ? own(9) : name === 'large' ? own(largestUnrounded + 1) : null), list: async () => [], tell: (message) => told.push(message) });
   return { ...worker, chooser, told };
 }
 

@@ -27,6 +27,7 @@ const chooser: Chooser = new Chooser({
   base: document.baseURI,
   makePort: () => new Worker(new URL('./engine_worker.ts', import.meta.url), { type: 'module' }) as unknown as Port,
   ownFiles: (name) => library.files(name),
+  list: async () => (await library.list()).models,
   tell: (message) => tell(message),
   progress: (name, done, total) => {
     if (name !== recordedRun) coming(done < total ? { name, done, total } : null); // the run comes in the background

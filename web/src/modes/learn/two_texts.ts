@@ -1,14 +1,14 @@
 // The chapter on encoder and decoder, and what its live view says of a translator's numbers.
 
 import { exactCount, tokenWord } from '../../lib/numbers';
-import { opening } from '../../lib/translator';
+import { noTranslator, opening } from '../../lib/translator';
 import type { PairHeadStatistics, Site, PairMeta, TranslatorCard, TranslatorExample } from '../../lib/pair_types';
 import type { Word } from '../../lib/types';
 import type { Chapter } from './chapters';
 
 function shownTranslator(translator: TranslatorCard | null | undefined): string[] {
   if (translator === undefined) return [];
-  if (translator === null) return ['This server holds no translator, so there are no numbers to show beside this chapter.'];
+  if (translator === null) return [`${noTranslator}, so there are no numbers to show beside this chapter.`];
   const { name, encoder, decoder, languages } = translator;
   const direction = languages?.length === 2 ? ` from ${languages[0]} to ${languages[1]}` : '';
   const blocks = ({ layers, heads }: { layers: number; heads: number }) => `${exactCount(layers)} ${layers === 1 ? 'block' : 'blocks'} of ${exactCount(heads)} ${heads === 1 ? 'head' : 'heads'}`;

@@ -7,6 +7,7 @@ import type { NumberArray } from '../../lib/types';
 import { TileCache } from '../compare/tiles';
 import type { HeadChoice } from '../../lib/head_choice';
 import { siteOf } from './heads';
+import { translator } from './translator.svelte';
 import { meanOf } from './words';
 
 export const keyOf = (request: PairRequest): string => JSON.stringify(request);
@@ -65,9 +66,15 @@ export class Pair {
 
 /** How many pairs the page remembers. */
 const most = 24;
-const made = new TileCache<Pair>(most);
+let made = new TileCache<Pair>(most);
+/** The translator that they are of. */
+let madeBy: object | null = null;
 
 /** Makes a pair, or returns the one that was made of the same request. */
 export function pairOf(request: PairRequest): Promise<Pair> {
+  if (madeBy !== translator.card) {
+    madeBy = translator.card;
+    made = new TileCache(most);
+  }
   return made.get(keyOf(request), async () => new Pair(request, await api.makePair(request)));
 }

@@ -5,6 +5,7 @@ import { page } from '../../lib/state.svelte';
 import type { Site, PairRequest, PairRow, TranslatorExample } from '../../lib/pair_types';
 import { formatEdits, type Edit } from './edits';
 import { formatHead, type HeadChoice } from '../../lib/head_choice';
+import { translator } from './translator.svelte';
 import { formatWord, type ChosenWord } from './words';
 
 const names = ['source', 'target', 'word', 'row', 'by', 'kind', 'cross', 'encoder', 'decoder', 'edits', 'rest', 'mask', 'show', 'side', 'other', 'beams', 'penalty'] as const;
@@ -56,18 +57,18 @@ export function showExample(example: TranslatorExample): void {
   Object.assign(page.view.extra, extrasOf(example));
 }
 
-/** The view that is left for another mode. */
-let left: Partial<Record<Name, string>> = {};
+/** The view that is left for another mode, and the translator that it is of. */
+let left: { of?: string; view: Partial<Record<Name, string>> } = { view: {} };
 
 /** Call in an effect. */
 export function remember(): void {
-  if (page.view.mode === 'translate' && shown.source !== '') left = Object.fromEntries(names.map((name) => [name, read(name)]));
+  if (page.view.mode === 'translate' && shown.source !== '') left = { of: translator.card?.name, view: Object.fromEntries(names.map((name) => [name, read(name)])) };
 }
 
 /** What a link without a text shows: what was shown before another mode, or the example. */
 export function fill(example: TranslatorExample): void {
   if (shown.source !== '') return;
-  for (const [name, value] of Object.entries(left.source ? left : extrasOf(example))) page.view.extra[name] ||= value;
+  for (const [name, value] of Object.entries(left.view.source && left.of === translator.card?.name ? left.view : extrasOf(example))) page.view.extra[name] ||= value;
 }
 
 export function requestOf(source: string, target: string): PairRequest {

@@ -1,24 +1,30 @@
-// The translator that the server holds.
+// The translator at hand: the model that is shown, or the one that the server holds beside it.
 
 import type { TranslatorCard, TranslatorExample } from '../../lib/pair_types';
-import { messageOf } from '../../lib/state.svelte';
+import { messageOf, page } from '../../lib/state.svelte';
 import { heldTranslator } from '../../lib/translator';
 
 class Translator {
   card: TranslatorCard | null = $state.raw(null);
-  /** The server has none. */
+  /** There is none. */
   missing = $state(false);
   failure: string | null = $state(null);
-  #asked = false;
+  /** The model that was shown when it was asked for. */
+  #asked: object | null = null;
 
   async load(): Promise<void> {
-    if (this.#asked) return;
-    this.#asked = true;
+    const shown = page.translator ?? page.model;
+    if (this.#asked === shown) return;
+    this.#asked = shown;
+    this.card = this.failure = null;
+    this.missing = false;
     try {
-      this.card = await heldTranslator();
-      this.missing = this.card === null;
+      const card = await heldTranslator();
+      if (this.#asked !== shown) return;
+      this.card = card;
+      this.missing = card === null;
     } catch (error) {
-      this.failure = messageOf(error);
+      if (this.#asked === shown) this.failure = messageOf(error);
     }
   }
 
