@@ -43,14 +43,17 @@ void write_gguf(const ConvertOptions& options) {
   require(options.force || !fs::exists(options.out), ErrorCode::conflict,
           "'{}' is already there: choose another --out, or replace it with --force",
           options.out.string());
-  convert_to_gguf(options.model, options.out, weights);
+  const std::string left_out = convert_to_gguf(options.model, options.out, weights);
   const auto bytes = static_cast<std::int64_t>(fs::file_size(options.out));
   if (options.json) {
-    return print_json(
-        {{"model", options.out.string()}, {"dtype", options.dtype}, {"bytes", bytes}});
+    OrderedJson document = {
+        {"model", options.out.string()}, {"dtype", options.dtype}, {"bytes", bytes}};
+    if (!left_out.empty()) document["left_out"] = left_out;
+    return print_json(document);
   }
   print(fmt::format("{} in {}, {}\n", options.out.string(), options.dtype,
                     short_bytes(static_cast<double>(bytes))));
+  if (!left_out.empty()) print(fmt::format("left out: {}\n", left_out));
 }
 
 void convert(const ConvertOptions& options) {

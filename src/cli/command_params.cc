@@ -125,7 +125,10 @@ void print_parts(const Architecture& architecture, const ParameterCount& count, 
   }
   if (count.biases > 0) add("biases", "of linear layers", count.biases);
   add("norms", fmt::format("{} of them", norms), count.norms);
-  add("unembedding", last.tied_unembedding ? "tied to the embedding" : "untied", count.unembedding);
+  const char* const unembedding = !last.has_unembedding   ? "none"
+                                  : last.tied_unembedding ? "tied to the embedding"
+                                                          : "untied";
+  add("unembedding", unembedding, count.unembedding);
   table.add({ink.bold("total"), "", ink.bold(grouped(count.total)), "", ""});
   print(table.text(ink));
 }

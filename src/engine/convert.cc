@@ -27,8 +27,8 @@ void convert_model(const std::string& model, const std::filesystem::path& out, c
   save_transformer(loaded.transformer, out, files, as);
 }
 
-void convert_to_gguf(const std::string& model, const std::filesystem::path& out,
-                     GgufWeights weights) {
+std::string convert_to_gguf(const std::string& model, const std::filesystem::path& out,
+                            GgufWeights weights) {
   const SourceFiles files = files_beside_weights(model);
   const LoadedModel loaded = load_model(model, {}, StacksWanted::any);
   const kernels::WeightFormat stored = loaded.transformer.parameters().prepared_format();
@@ -44,6 +44,10 @@ void convert_to_gguf(const std::string& model, const std::filesystem::path& out,
              .tokenizer = loaded.tokenizer_of(chats ? PairSide::target : PairSide::source),
              .chat_template = chat ? chat->source : ""},
             weights);
+  const bool has_head = loaded.transformer.architecture().decoder().prediction_head;
+  return has_head ? "the head of the masked language model, which GGUF files of BERT do not hold: "
+                    "the file gives hidden states and attention, and no logits"
+                  : "";
 }
 
 }  // namespace heed

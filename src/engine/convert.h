@@ -14,8 +14,9 @@ namespace heed {
 // is stored rounded already.
 void convert_model(const std::string& model, const std::filesystem::path& out, const SavedAs& as);
 
-// The same as one GGUF file, with the tokenizer and the chat template.
-void convert_to_gguf(const std::string& model, const std::filesystem::path& out,
-                     GgufWeights weights);
+// The same as one GGUF file, with the tokenizer and the chat template. Returns what of the model
+// the file does not hold, in words; empty: nothing is left out.
+std::string convert_to_gguf(const std::string& model, const std::filesystem::path& out,
+                            GgufWeights weights);
 
 }  // namespace heed

@@ -53,7 +53,7 @@ ModelArchitecture describe_architecture(const Transformer& model, StackSite site
       .activation = activation_name(config.block.feed_forward.activation),
       .gated = config.block.feed_forward.gated,
       .biases = has_biases(config),
-      .tied_unembedding = config.tied_unembedding,
+      .tied_unembedding = config.has_unembedding && config.tied_unembedding,
       .weights = std::string(kernels::weight_format_name(model.parameters().prepared_format()))};
 }
 

@@ -1,10 +1,18 @@
 // BertForMaskedLM: an encoder alone, norms after its branches, with the head of a masked language
-// model.
+// model. BertModel: the same without the head, which gives no logits.
 #include "formats/encoder_fields.h"
 
 namespace heed {
 namespace {
 namespace bert {
+
+constexpr const char* headless_class = "BertModel";
+
+// Whether the model has the head of a masked language model, by the class that config.json names.
+bool has_head(const ConfigFields& fields) {
+  return !fields.has("architectures") ||
+         fields.at("architectures") != Json::array({headless_class});
+}
 
 Architecture read(const ConfigFields& fields) {
   fields.refuse({"is_decoder", "add_cross_attention", "is_encoder_decoder"});
@@ -19,10 +27,8 @@ Architecture read(const ConfigFields& fields) {
   stack.layers = fields.integer("num_hidden_layers");
   set_heads(fields, "num_attention_heads", stack);
   set_encoder(stack);
-  stack.has_unembedding = true;
-  stack.prediction_head = true;
-  stack.unembedding_bias = true;
-  stack.tied_unembedding = fields.boolean_or("tie_word_embeddings", true);
+  stack.has_unembedding = stack.prediction_head = stack.unembedding_bias = has_head(fields);
+  stack.tied_unembedding = !stack.has_unembedding || fields.boolean_or("tie_word_embeddings", true);
   stack.block.norm = {.placement = NormPlacement::post,
                       .epsilon = fields.number_or("layer_norm_eps", 1e-12F)};
   stack.block.feed_forward = {.width = fields.integer("intermediate_size"),
@@ -42,7 +48,7 @@ Architecture read(const ConfigFields& fields) {
 OrderedJson write(const Architecture& architecture) {
   const StackSpecification& stack = architecture.encoder();
   OrderedJson json;
-  json["architectures"] = {"BertForMaskedLM"};
+  json["architectures"] = {stack.has_unembedding ? "BertForMaskedLM" : headless_class};
   json["model_type"] = "bert";
   json["vocab_size"] = stack.vocabulary_size;
   json["max_position_embeddings"] = stack.context;
@@ -93,7 +99,7 @@ const char* name_of(Role role) {
 // converted from TensorFlow.
 void add_aliases(const StackSpecification& stack, const std::string& stem, StoredTensor& stored) {
   const auto& [role, part, layer, site] = stored.parameter;
-  if (role == Role::token_embedding && stack.tied_unembedding) {
+  if (role == Role::token_embedding && stack.has_unembedding && stack.tied_unembedding) {
     stored.aliases.emplace_back("cls.predictions.decoder.weight");
   }
   if (role == Role::unembedding && part == Part::bias) {

@@ -23,6 +23,11 @@ constexpr std::string_view refused_keys[] = {
     "final_logit_softcapping"};
 constexpr std::string_view attention_factor_key = "rope.scaling.attn_factor";
 
+// Of encoders.
+constexpr std::string_view causal_key = "attention.causal";
+constexpr std::int64_t max_pooling = 4;  // none, mean, of the first token, of the last, a rank
+constexpr const char* token_types_key = "tokenizer.ggml.token_type_count";
+
 class ConfigReader {
  public:
   ConfigReader(const GgufFile& file, const FindTensor& find)
@@ -41,6 +46,9 @@ class ConfigReader {
     read_vocabulary();
     if (is("t5")) {
       read_t5();
+    } else if (is("bert")) {
+      check_heads();
+      read_bert();
     } else {
       check_heads();
       read_biases();
@@ -58,7 +66,7 @@ class ConfigReader {
 
  private:
   bool is(std::string_view architecture) const { return family_.architecture == architecture; }
-  bool has_rotary() const { return !is("gpt2") && !is("t5"); }
+  bool has_rotary() const { return !is("gpt2") && !is("t5") && !is("bert"); }
   std::string key(std::string_view name) const {
     return fmt::format("{}.{}", family_.architecture, name);
   }
@@ -124,6 +132,29 @@ class ConfigReader {
     config_["is_encoder_decoder"] = true;
     const bool is_gated = has_tensor("dec.blk.0.ffn_gate.weight");
     config_["feed_forward_proj"] = is_gated ? "gated-gelu" : "relu";
+  }
+
+  // The model without a head, in which every token attends to all.
+  void read_bert() {
+    constexpr std::string_view types = "token_types.weight";
+    const TensorEntry* const table = find_(types);
+    require(table != nullptr && table->shape.rank() == 2, ErrorCode::corrupt_data,
+            "{}: tensor '{}' {}; expected a matrix of one row a type", source(), types,
+            table == nullptr ? "is missing" : "has shape " + table->shape.text());
+    const std::int64_t rows = table->shape[0];
+    const std::int64_t named =
+        fields_.find_integer(token_types_key, {.least = 1, .most = max_extent}).value_or(rows);
+    require(named == rows, ErrorCode::corrupt_data, "{}: '{}' is {}, but '{}' has {} rows",
+            source(), token_types_key, named, types, rows);
+    config_["architectures"] = Json::array({"BertModel"});
+    config_["type_vocab_size"] = rows;
+    const bool is_causal = fields_.find_boolean(key(causal_key)).value_or(false);
+    require(!is_causal, ErrorCode::unsupported,
+            "{}: '{}' is true; heed supports encoders, in which every token attends to all",
+            source(), key(causal_key));
+    const auto pooling =
+        fields_.find_integer(key(pooling_field), {.least = 0, .most = max_pooling});
+    if (pooling) config_[pooling_field] = *pooling;
   }
 
   // By which queries are scaled, as llama.cpp knows it: of the largest models by the number of
@@ -351,6 +382,10 @@ class ConfigReader {
   }
 
   void read_tokens() {
+    if (is("bert")) {  // whose texts are not continued
+      if (const auto id = token("padding")) config_["pad_token_id"] = *id;
+      return;
+    }
     if (const auto id = token("bos")) config_["bos_token_id"] = *id;
     if (const auto id = token("padding")) config_["pad_token_id"] = *id;
     Json ends = Json::array();
@@ -393,6 +428,17 @@ void write_field(const GgufFamily& family, const GgufField& field, const Json& c
     case GgufKind::number: return metadata.add(key, static_cast<float>(found->get<double>()));
     case GgufKind::boolean: return metadata.add(key, found->get<bool>());
   }
+}
+
+void write_bert(const Json& config, const StackSpecification& stack, const std::string& prefix,
+                GgufMetadata& metadata) {
+  metadata.add(fmt::format("{}.{}", prefix, causal_key), false);
+  const auto pooling = config.find(pooling_field);
+  const bool is_known = pooling != config.end() && pooling->is_number_integer() && *pooling >= 0 &&
+                        *pooling <= max_pooling;
+  metadata.add(fmt::format("{}.{}", prefix, pooling_field),
+               is_known ? pooling->get<std::uint32_t>() : 0U);
+  metadata.add(token_types_key, static_cast<std::uint32_t>(stack.token_types));
 }
 
 void write_rotary(const std::string& architecture, const AttentionSpecification& attention,
@@ -477,6 +523,7 @@ void write_gguf_config(const GgufFamily& family, const Json& config,
   if (!windows.empty() && !family.has_field("attention.sliding_window")) {
     metadata.add(prefix + ".attention.sliding_window", static_cast<std::uint32_t>(windows.front()));
   }
+  if (prefix == "bert") write_bert(config, stack, prefix, metadata);
   if (prefix == "gpt2" && !has_biases(stack)) metadata.add(biases_key, false);
 }
 

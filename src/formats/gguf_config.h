@@ -32,7 +32,12 @@ struct RotaryFactors {
 };
 std::vector<RotaryFactors> rotary_factor_tensors(const AttentionSpecification& attention);
 
-// The metadata of a model whose config.json, as its format writes it, is `config`.
+// How programs make one vector of an encoder's states: a key of the metadata, and a field of
+// config.json that heed keeps and does not read.
+inline constexpr const char* pooling_field = "pooling_type";
+
+// The metadata of a model whose config.json, as its format writes it, is `config`, to which
+// `pooling_field` may be added.
 void write_gguf_config(const GgufFamily& family, const Json& config,
                        const Architecture& architecture, GgufMetadata& metadata);
 

@@ -110,6 +110,14 @@ const std::vector<GgufFamily>& families() {
                   {"attention.layer_norm_epsilon", "layer_norm_epsilon", GgufKind::number},
                   {"rope.freq_base", "rope_theta", GgufKind::number, Presence::optional}},
        .projections = Projections::joined},
+      {.architecture = "bert",
+       .model_types = {"bert"},
+       .fields = {{"context_length", "max_position_embeddings"},
+                  {"embedding_length", "hidden_size"},
+                  {"block_count", "num_hidden_layers"},
+                  {"feed_forward_length", "intermediate_size"},
+                  {"attention.head_count", "num_attention_heads"},
+                  {"attention.layer_norm_epsilon", "layer_norm_eps", GgufKind::number}}},
       {.architecture = "t5",
        .model_types = {"t5"},
        .fields = {
@@ -132,6 +140,8 @@ const char* gguf_name(Role role) {
   switch (role) {
     case Role::token_embedding: return "token_embd";
     case Role::position_embedding: return "position_embd";
+    case Role::token_type_embedding: return "token_types";
+    case Role::embedding_norm: return "token_embd_norm";
     case Role::position_bias: return "attn_rel_b";
     case Role::norm_1: return "attn_norm";
     case Role::query_key_value: return "attn_qkv";
@@ -159,6 +169,10 @@ const char* gguf_name_in(const GgufFamily& family, const BlockSpecification& blo
                          const ParameterId& id) {
   if (id.role == Role::attention_output && id.site != StackSite::only) return "attn_o";  // of T5
   if (id.role == Role::gate && family.gates == Gates::joined) return gguf_name(Role::up);
+  if (block.norm.placement == NormPlacement::post) {
+    if (id.role == Role::norm_1) return "attn_output_norm";
+    if (id.role == Role::norm_2) return "layer_output_norm";
+  }
   // Of the two norms of Falcon's branches, that of attention came later.
   if (family.architecture == "falcon" && block.residual == ResidualKind::parallel) {
     if (id.role == Role::norm_1) return "attn_norm_2";
@@ -207,7 +221,7 @@ void append_projections(const GgufFamily& family, const AttentionSpecification& 
 }
 
 std::vector<StoredTensor> gguf_tensors(const GgufFamily& family, const Architecture& architecture) {
-  Architecture in_file = architecture;
+  Architecture in_file = gguf_architecture(architecture);
   // As in GPT-2's own files, biases are always there.
   if (family.architecture == "gpt2") set_biases(in_file.stacks.front(), Biases::all);
   std::vector<StoredTensor> stored;
@@ -232,10 +246,11 @@ std::vector<StoredTensor> gguf_tensors(const GgufFamily& family, const Architect
   return stored;
 }
 
-// Frequencies of rotary positions are read with the metadata; nothing reads the second bias of T5.
+// Frequencies of rotary positions are read with the metadata; nothing reads the second bias of T5,
+// and the heads by which encoders rank and classify texts.
 bool is_gguf_buffer(std::string_view name) {
   return name == gguf_rotary_factors || name == gguf_short_factors || name == gguf_long_factors ||
-         name == "dec.blk.0.cross_attn_rel_b.weight";
+         name == "dec.blk.0.cross_attn_rel_b.weight" || name.starts_with("cls.");
 }
 
 }  // namespace
@@ -259,6 +274,14 @@ const GgufFamily* find_gguf_family_of(std::string_view model_type) {
     if (std::ranges::count(family.model_types, model_type) > 0) return &family;
   }
   return nullptr;
+}
+
+Architecture gguf_architecture(Architecture architecture) {
+  StackSpecification& stack = architecture.stacks.back();
+  if (stack.role != StackRole::encoder) return architecture;
+  stack.has_unembedding = stack.prediction_head = stack.unembedding_bias = false;
+  stack.tied_unembedding = true;
+  return architecture;
 }
 
 Format gguf_format(const GgufFamily& family, const Format& format) {

@@ -41,6 +41,10 @@ const GgufFamily& gguf_family(std::string_view architecture, std::string_view so
 // Null where GGUF files have no such family that heed knows.
 const GgufFamily* find_gguf_family_of(std::string_view model_type);
 
+// What of a model a file holds: of an encoder alone, not the head of a masked language model, which
+// the format has no tensors for.
+Architecture gguf_architecture(Architecture architecture);
+
 // The format of a family's config.json (formats/format.h), with the tensors of a GGUF file.
 Format gguf_format(const GgufFamily& family, const Format& format);
 

@@ -278,9 +278,12 @@ BlockType GgufTypes::of(const std::string& name, const Shape& shape) {
 
 void save_gguf(const Transformer& model, const std::filesystem::path& file,
                const SourceFiles& source, const GgufContent& content, GgufWeights weights) {
-  const Architecture& architecture = model.architecture();
-  const WrittenConfig written = written_config(architecture, source);
-  const Json config(written.format->write(architecture));
+  const Architecture architecture = gguf_architecture(model.architecture());
+  const WrittenConfig written = written_config(model.architecture(), source);
+  Json config(written.format->write(architecture));
+  if (const auto pooling = written.config.find(pooling_field); pooling != written.config.end()) {
+    config[pooling_field] = Json(*pooling);
+  }
   const std::string type = config["model_type"].get<std::string>();
   const GgufFamily* const family = find_gguf_family_of(type);
   require(family != nullptr, ErrorCode::unsupported,

@@ -49,7 +49,8 @@ struct GgufContent {
   std::string chat_template{};           // empty: none
 };
 
-// Writes the file under a temporary name, tensor by tensor, and renames it when it is whole.
+// Writes the file under a temporary name, tensor by tensor, and renames it when it is whole. Of
+// BERT, the head of a masked language model is left out: the format has no tensors for it.
 // `source` is what the model was loaded from. Throws Error{unsupported} for a model that the format
 // cannot describe, naming what it would be read as, and for a number that a type cannot hold,
 // naming its tensor.

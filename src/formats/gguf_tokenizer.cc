@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,6 +16,7 @@
 #include "base/utf8.h"
 #include "formats/gguf_fields.h"
 #include "formats/gguf_pre_tokenizers.h"
+#include "formats/gguf_sentence_pieces.h"
 #include "model/architecture.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 #include "tokenizer/charsmap.h"
@@ -43,7 +46,10 @@ class TokenizerReader {
     read_tokens();
     if (model == "gpt2") return byte_pairs();
     if (model == "llama") return sentence_pieces();
-    if (model == "t5") return unigrams();
+    if (model == "t5") {
+      const auto own = find_gguf_sentence_pieces(fields_);
+      return own ? sentence_piece_model(*own) : unigrams();
+    }
     return word_pieces();
   }
 
@@ -242,14 +248,9 @@ class TokenizerReader {
     definition.scores.resize(count);
     definition.byte_fallback = std::ranges::count(types_, GgufTokenType::byte) > 0;
     std::vector<std::unique_ptr<const NormaliserStep>> steps;
-    const std::string map_key = key("precompiled_charsmap");
-    if (const auto bytes = fields_.find_integers(map_key)) {
-      std::string map;
-      for (const std::int64_t byte : *bytes) map.push_back(static_cast<char>(byte & 0xFF));
-      if (!map.empty()) {
-        steps.push_back(
-            make_precompiled_step(encode_base64(map), fmt::format("{}: '{}'", source(), map_key)));
-      }
+    if (const std::string map = charsmap(); !map.empty()) {
+      steps.push_back(make_precompiled_step(
+          encode_base64(map), fmt::format("{}: '{}'", source(), key("precompiled_charsmap"))));
     }
     definition.steps = std::make_shared<NormaliserSteps>(std::move(steps));
     definition.splits_at_white_space = flag("remove_extra_whitespaces", true);
@@ -264,9 +265,54 @@ class TokenizerReader {
     return std::make_unique<UnigramTokenizer>(std::move(definition), source());
   }
 
+  // As SentencePiece's library has it; the other tokens are added ones.
+  std::unique_ptr<Tokenizer> sentence_piece_model(const GgufSentencePieces& own) {
+    require(own.pieces <= tokens_.size(), ErrorCode::corrupt_data,
+            "{}: '{}' is of {} pieces, but there are {} tokens", source(), gguf_sentence_pieces_key,
+            own.pieces, tokens_.size());
+    SentencePieceModel model{.add_dummy_prefix = flag("add_space_prefix", true),
+                             .remove_extra_whitespaces = flag("remove_extra_whitespaces", true)};
+    const std::string name = key("tokens");
+    const auto texts = fields_.need(name, fields_.find_texts(name));
+    const std::vector<double> all_scores = scores();
+    SentencePieceDefinition definition;
+    for (std::size_t id = 0; id < own.pieces; ++id) {
+      require(std::abs(all_scores[id]) <= std::numeric_limits<float>::max(),
+              ErrorCode::corrupt_data, "{}: '{}' of token {} is {}", source(), key("scores"), id,
+              all_scores[id]);
+      model.pieces.push_back({.text = std::string(texts[id]),
+                              .score = static_cast<float>(all_scores[id]),
+                              .kind = static_cast<PieceKind>(types_[id])});
+      if (types_[id] == GgufTokenType::byte) model.byte_fallback = true;
+      if (types_[id] == GgufTokenType::unknown) definition.unknown = texts[id];
+      tokens_[id] = texts[id];
+    }
+    model.charsmap_bytes = charsmap();
+    const std::string file = write_sentence_piece_model(model);
+    definition.model = file;
+    definition.text_template =
+        template_of(token_of("bos_token_id"), token_of("eos_token_id", 1), false, true);
+    definition.tokens = std::move(tokens_);
+    definition.added = own.added;
+    definition.files = {{"spiece.model", file}};
+    return std::make_unique<SentencePieceTokenizer>(std::move(definition), source());
+  }
+
+  std::string charsmap() const {
+    std::string map;
+    const auto bytes = fields_.find_integers(key("precompiled_charsmap"));
+    for (const std::int64_t byte : bytes.value_or(std::vector<std::int64_t>())) {
+      map.push_back(static_cast<char>(byte & 0xFF));
+    }
+    return map;
+  }
+
   // Tokens that begin a word are written with U+2581 before them, those that continue one bare.
   std::unique_ptr<Tokenizer> word_pieces() {
     WordPieceDefinition definition;
+    BertNormalisation& normalisation = *definition.normalisation;
+    normalisation.lowercase = flag("normalizer.lowercase", true);
+    normalisation.strip_accents = flag("normalizer.strip_accents", normalisation.lowercase);
     const auto first = token_of("cls_token_id").has_value() ? token_of("cls_token_id")
                                                             : token_of("bos_token_id", 101);
     // The key is misspelt in the format.
@@ -278,11 +324,19 @@ class TokenizerReader {
     }
     std::vector<bool> is_added(tokens_.size());
     for (const AddedToken& token : added_) is_added[static_cast<std::size_t>(token.id)] = true;
+    std::vector<bool> continues(tokens_.size());
+    const auto ids = fields_.find_integers(gguf_continuations_key);
+    for (const std::int64_t id : ids.value_or(std::vector<std::int64_t>())) {
+      require(id >= 0 && id < std::ssize(tokens_), ErrorCode::corrupt_data,
+              "{}: '{}' holds the token {}; expected 0 to {}", source(), gguf_continuations_key, id,
+              tokens_.size() - 1);
+      continues[static_cast<std::size_t>(id)] = true;
+    }
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       std::string& token = tokens_[id];
-      if (token.empty() || is_added[id]) continue;
-      token = token.starts_with(metaspace_character) ? token.substr(metaspace_character.size())
-                                                     : definition.continuation + token;
+      if (is_added[id] || (token.empty() && !continues[id])) continue;
+      const bool begins = token.starts_with(metaspace_character) && !continues[id];
+      token = begins ? token.substr(metaspace_character.size()) : definition.continuation + token;
     }
     definition.tokens = std::move(tokens_);
     definition.added = std::move(added_);
@@ -318,6 +372,7 @@ Json gguf_tokenizer_config(const GgufFile& file) {
       if (id) config[role] = std::string((*tokens)[static_cast<std::size_t>(*id)]);
     }
   }
+  if (const auto own = find_gguf_sentence_pieces(fields)) describe_sentence_pieces(*own, config);
   if (const auto chat = fields.find_text("tokenizer.chat_template"))
     config["chat_template"] = *chat;
   return config;

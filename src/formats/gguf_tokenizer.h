@@ -12,6 +12,10 @@
 
 namespace heed {
 
+// Ids of WordPiece's tokens that continue a word and begin with U+2581, as tokens do in these files
+// that begin a word, or are empty: heed's own key.
+inline constexpr const char* gguf_continuations_key = "heed.continuations";
+
 // Null where the file has none. Kinds are those of `tokenizer.ggml.model`: gpt2 (byte-level BPE,
 // its words by `tokenizer.ggml.pre`), llama (SentencePiece's BPE with bytes for unknown
 // characters), t5 (unigram) and bert (WordPiece); of any other file `tokenizer.huggingface.json` is

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "formats/gguf_pre_tokenizers.h"
+#include "formats/gguf_sentence_pieces.h"
 #include "formats/gguf_tokenizer.h"
 #include "tokenizer/byte_pair_tokenizer.h"
 #include "tokenizer/charsmap.h"
@@ -96,19 +97,39 @@ class TokenizerWriter {
   }
 
   // U+2581 before tokens that begin a word, nothing before those that continue one.
-  void word_pieces(GgufMetadata& metadata) {
+  void word_pieces(const Json* normalizer, GgufMetadata& metadata) {
     read_vocabulary();
     const std::string continuation = model_.at("continuing_subword_prefix").get<std::string>();
+    std::vector<std::int32_t> hidden;  // continuations that look like beginnings, or like nothing
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       if (types_[id] != GgufTokenType::normal) continue;
       std::string& token = tokens_[id];
-      token = token.starts_with(continuation) ? token.substr(continuation.size())
-                                              : std::string(metaspace_character) + token;
+      const bool continues = token.starts_with(continuation);
+      token =
+          continues ? token.substr(continuation.size()) : std::string(metaspace_character) + token;
+      if (continues && (token.empty() || token.starts_with(metaspace_character))) {
+        hidden.push_back(static_cast<std::int32_t>(id));
+      }
     }
     metadata.add("tokenizer.ggml.model", std::string_view("bert"));
     metadata.add("tokenizer.ggml.pre", std::string_view("default"));
     add_tokens(metadata);
+    if (!hidden.empty()) {
+      metadata.add(gguf_continuations_key, std::span<const std::int32_t>(hidden));
+    }
+    if (normalizer != nullptr) {
+      for (const char* const step : {"lowercase", "strip_accents"}) {
+        const bool is_done = json_boolean_member(*normalizer, step, true, written_source);
+        metadata.add(fmt::format("tokenizer.ggml.normalizer.{}", step), is_done);
+      }
+    }
     if (const auto unknown = id_of("unk_token")) add_role("unknown", *unknown, metadata);
+    for (const char* const mask : {"[MASK]", "<mask>"}) {
+      const auto id = ids_.find(mask);
+      if (id == ids_.end()) continue;
+      add_role("mask", id->second, metadata);
+      break;
+    }
   }
 
  private:
@@ -188,11 +209,12 @@ void write_roles(const Tokenizer& tokenizer, GgufTokenRoles roles, GgufMetadata&
   if (!before.empty()) roles.beginning = before.front();
   if (!after.empty()) roles.end = after.back();
   add_token("bos_token_id", roles.beginning, metadata);
-  add_token("eos_token_id", roles.end, metadata);
   add_token("padding_token_id", roles.padding, metadata);
-  if (tokenizer.kind() == TokenizerKind::word_piece) {
+  if (tokenizer.kind() == TokenizerKind::word_piece) {  // which ends no text that is generated
     add_token("cls_token_id", roles.beginning, metadata);
     add_token("seperator_token_id", roles.end, metadata);
+  } else {
+    add_token("eos_token_id", roles.end, metadata);
   }
   metadata.add("tokenizer.ggml.add_bos_token", !before.empty());
   metadata.add("tokenizer.ggml.add_eos_token", !after.empty());
@@ -229,14 +251,10 @@ Json compared(const Tokenizer& tokenizer) {
   return same;
 }
 
-// Nothing for a kind that no value of `tokenizer.ggml.model` describes.
-std::optional<GgufMetadata> as_ggml(const Tokenizer& tokenizer, std::int64_t rows,
-                                    const GgufTokenRoles& roles) {
-  const auto& [before, after] = tokenizer.text_template();
-  if (before.size() > 1 || after.size() > 1) return std::nullopt;
+// False for a kind that no value of `tokenizer.ggml.model` describes.
+bool add_document(const Tokenizer& tokenizer, std::int64_t rows, GgufMetadata& metadata) {
   const Json document = Json::parse(tokenizer.to_json());
   TokenizerWriter writer(document, rows);
-  GgufMetadata metadata;
   switch (tokenizer.kind()) {
     case TokenizerKind::byte_pair: {
       const auto& byte_pairs = dynamic_cast<const BytePairTokenizer&>(tokenizer);
@@ -244,39 +262,53 @@ std::optional<GgufMetadata> as_ggml(const Tokenizer& tokenizer, std::int64_t row
           find_gguf_pre_tokenizer_like({.name = {},
                                         .pattern = byte_pairs.pattern(),
                                         .ignores_merges = byte_pairs.ignores_merges()});
-      if (pre == nullptr) return std::nullopt;
+      if (pre == nullptr) return false;
       writer.byte_pairs(*pre, metadata);
-      break;
+      return true;
     }
     case TokenizerKind::metaspace: {
       const std::vector<std::int32_t> space = tokenizer.encode("a");
       writer.sentence_pieces(!space.empty() && tokenizer.token_bytes(space[0]).starts_with(' '),
                              metadata);
-      break;
+      return true;
     }
     case TokenizerKind::unigram:
       writer.unigrams(find_json_member(document, "normalizer"), metadata);
-      break;
-    case TokenizerKind::word_piece: writer.word_pieces(metadata); break;
+      return true;
+    case TokenizerKind::word_piece:
+      writer.word_pieces(find_json_member(document, "normalizer"), metadata);
+      return true;
     case TokenizerKind::character:
-    case TokenizerKind::sentence_piece: return std::nullopt;
+    case TokenizerKind::sentence_piece: break;
   }
+  return false;
+}
+
+// Nothing for one that would be read as another.
+std::optional<GgufMetadata> as_ggml(const Tokenizer& tokenizer, std::int64_t rows,
+                                    const GgufTokenRoles& roles) {
+  const auto& [before, after] = tokenizer.text_template();
+  if (before.size() > 1 || after.size() > 1) return std::nullopt;
+  GgufMetadata metadata;
+  const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
+  const bool is_added = pieces != nullptr ? add_sentence_pieces(*pieces, rows, metadata)
+                                          : add_document(tokenizer, rows, metadata);
+  if (!is_added) return std::nullopt;
   write_roles(tokenizer, roles, metadata);
-  // Read again, it must be the same.
   const std::string bytes = gguf_header(metadata, {});
   const GgufFile file = GgufFile::parse(std::as_bytes(std::span(bytes)), written_source);
   const auto read = read_gguf_tokenizer(file);
-  if (compared(*read) != compared(tokenizer)) return std::nullopt;
-  return metadata;
+  const bool is_same = pieces != nullptr
+                           ? are_same(dynamic_cast<const SentencePieceTokenizer&>(*read), *pieces)
+                           : compared(*read) == compared(tokenizer);
+  return is_same ? std::optional(std::move(metadata)) : std::nullopt;
 }
 
 }  // namespace
 
 void write_gguf_tokenizer(const Tokenizer& tokenizer, std::int64_t rows,
                           const GgufTokenRoles& roles, GgufMetadata& metadata) {
-  if (tokenizer.kind() != TokenizerKind::sentence_piece) {
-    if (const auto written = as_ggml(tokenizer, rows, roles)) return metadata.add(*written);
-  }
+  if (const auto written = as_ggml(tokenizer, rows, roles)) return metadata.add(*written);
   metadata.add("tokenizer.ggml.model", std::string_view("none"));
   metadata.add("tokenizer.huggingface.json", std::string_view(tokenizer.to_json()));
   add_token("bos_token_id", roles.beginning, metadata);

@@ -50,6 +50,13 @@ void require_sums_to_logits(const StackSpecification& config, std::string_view w
           config.logit_cap);
 }
 
+void require_unembedding(const StackSpecification& config, std::string_view what) {
+  require(config.has_unembedding, ErrorCode::unsupported,
+          "{} needs logits, and this model has none: it is an encoder without the head of a masked "
+          "language model, which gives hidden states and attention",
+          what);
+}
+
 std::int64_t checked_layer(std::int64_t layer, const StackSpecification& config) {
   require(layer >= 0 && layer < config.layers, ErrorCode::invalid_argument,
           "layer {} does not exist: the model has layers 0 to {}", layer, config.layers - 1);

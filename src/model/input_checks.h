@@ -30,6 +30,10 @@ void require_stream_of_sums(const StackSpecification& config, std::string_view w
 //   neurons write, but for the final norm's scale
 void require_sums_to_logits(const StackSpecification& config, std::string_view what);
 
+//   an unembedding: an encoder without the head of a masked language model gives hidden states and
+//   attention, and no logits
+void require_unembedding(const StackSpecification& config, std::string_view what);
+
 // Return their argument. Throw Error{invalid_argument} for an index that the model does not have.
 std::int64_t checked_layer(std::int64_t layer, const StackSpecification& config);
 std::int64_t checked_head(std::int64_t head, const StackSpecification& config);

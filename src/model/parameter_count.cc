@@ -108,8 +108,10 @@ ModelCost model_cost(const StackSpecification& config) {
   cost.run_bytes = count.total * f32 + config.context * cost.key_value_bytes_per_token;
   cost.train_bytes = 4 * count.total * f32;
   // The unembedding is multiplied even where it is tied to the embedding.
-  const double multiplied = static_cast<double>(count.attention_total + count.feed_forward_total +
-                                                config.vocabulary_size * config.channels);
+  const std::int64_t unembedding =
+      config.has_unembedding ? config.vocabulary_size * config.channels : 0;
+  const auto multiplied =
+      static_cast<double>(count.attention_total + count.feed_forward_total + unembedding);
   cost.flops_per_token = 2.0 * multiplied + attention_flops_per_token(config, config.context);
   cost.train_flops_per_token = 3.0 * cost.flops_per_token;
   return cost;

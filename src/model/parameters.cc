@@ -411,7 +411,9 @@ void Parameters::set_precision(kernels::Precision precision) {
 
 bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
   if (id.part != Part::weight) return false;
-  const bool is_tied = id.role == Role::token_embedding && architecture.decoder().tied_unembedding;
+  const StackSpecification& last = architecture.decoder();
+  const bool is_tied =
+      id.role == Role::token_embedding && last.has_unembedding && last.tied_unembedding;
   return is_linear(id.role) || is_tied;
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/kernels.h"
 #include "model/cross_attention.h"
 #include "model/editor.h"
+#include "model/input_checks.h"
 #include "model/view_shapes.h"
 
 namespace heed {
@@ -178,11 +179,13 @@ void Transformer::backward(View<const std::int32_t> tokens, const Pass& pass,
 }
 
 void Transformer::project(View<const float> x, View<float> logits, std::int64_t positions) const {
+  require_unembedding(specification(), "a prediction");
   unembed(stack(), x, logits, positions);
 }
 
 Tensor<float> Transformer::project_tokens(View<const float> x, std::span<const std::int32_t> tokens,
                                           std::int64_t positions) const {
+  require_unembedding(specification(), "a prediction");
   const std::int64_t rows = x.extent(0), wanted = std::ssize(tokens);
   const LinearWeights& unembedding = parameters().unembedding();
   if (wanted == 0 || unembedding.prepared != nullptr) {
@@ -210,6 +213,7 @@ Tensor<float> Transformer::project_tokens(View<const float> x, std::span<const s
 
 LossSum Transformer::loss(View<const std::int32_t> tokens, View<const std::int32_t> targets,
                           EvaluationBuffers& buffers, Probe* probe, KeyValueRing* ring) const {
+  require_unembedding(specification(), "a loss");
   if (buffers.cache) buffers.cache->truncate(0);
   const PassRows rows(tokens, targets, ring);
   Pass pass = pass_of(rows, ring);
@@ -226,6 +230,7 @@ LossSum Transformer::loss(View<const std::int32_t> tokens, View<const std::int32
 LossSum Transformer::loss_and_gradients(View<const std::int32_t> tokens,
                                         View<const std::int32_t> targets, const Step& step,
                                         TrainingBuffers& buffers, Gradients& gradients) const {
+  require_unembedding(specification(), "training");
   const PassRows rows(tokens, targets, step.ring);
   Pass pass = pass_of(rows, step.ring);
   pass.token_types = step.token_types;

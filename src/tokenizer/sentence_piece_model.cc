@@ -96,6 +96,40 @@ bool ProtobufFields::next(ProtobufField& field) {
        source_, field.number, begin, key & 7);
 }
 
+// Writes a message, field by field.
+class ProtobufWriter {
+ public:
+  void add(std::uint32_t number, std::uint64_t value) {
+    begin(number, WireType::varint);
+    append_varint(value);
+  }
+  void add(std::uint32_t number, float value) {
+    begin(number, WireType::fixed32);
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (int byte = 0; byte < 4; ++byte) {
+      message_.push_back(static_cast<char>(bits >> (8 * byte) & 0xFF));
+    }
+  }
+  void add(std::uint32_t number, std::string_view bytes) {
+    begin(number, WireType::bytes);
+    append_varint(bytes.size());
+    message_ += bytes;
+  }
+
+  const std::string& message() const { return message_; }
+
+ private:
+  void begin(std::uint32_t number, WireType type) {
+    append_varint((std::uint64_t{number} << 3) | static_cast<std::uint64_t>(type));
+  }
+  void append_varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) message_.push_back(static_cast<char>((value & 0x7F) | 0x80));
+    message_.push_back(static_cast<char>(value));
+  }
+
+  std::string message_;
+};
+
 // Numbers of fields in sentencepiece_model.proto.
 constexpr std::uint32_t model_pieces = 1;
 constexpr std::uint32_t model_trainer = 2;
@@ -181,6 +215,7 @@ void read_normalizer(std::string_view message, SentencePieceModel& model, std::s
     if (field.number == normalizer_charsmap) {
       expect_type(field, WireType::bytes, "precompiled_charsmap", source);
       if (!field.bytes.empty()) model.charsmap.emplace(field.bytes, source);
+      model.charsmap_bytes = field.bytes;
     } else if (field.number == normalizer_dummy_prefix) {
       model.add_dummy_prefix = read_boolean(field, "add_dummy_prefix", source);
     } else if (field.number == normalizer_extra_whitespaces) {
@@ -254,6 +289,28 @@ SentencePieceModel read_sentence_piece_model(std::string_view bytes, std::string
   }
   check_pieces(model, source);
   return model;
+}
+
+std::string write_sentence_piece_model(const SentencePieceModel& model) {
+  ProtobufWriter file;
+  for (const SentencePiece& piece : model.pieces) {
+    ProtobufWriter message;
+    message.add(piece_text, std::string_view(piece.text));
+    message.add(piece_score, piece.score);
+    message.add(piece_kind, static_cast<std::uint64_t>(piece.kind));
+    file.add(model_pieces, std::string_view(message.message()));
+  }
+  ProtobufWriter trainer;
+  trainer.add(trainer_model_type, model.search == PieceSearch::bpe ? bpe_model : unigram_model);
+  trainer.add(trainer_byte_fallback, std::uint64_t{model.byte_fallback});
+  file.add(model_trainer, std::string_view(trainer.message()));
+  ProtobufWriter normalizer;
+  normalizer.add(normalizer_charsmap, std::string_view(model.charsmap_bytes));
+  normalizer.add(normalizer_dummy_prefix, std::uint64_t{model.add_dummy_prefix});
+  normalizer.add(normalizer_extra_whitespaces, std::uint64_t{model.remove_extra_whitespaces});
+  normalizer.add(normalizer_escape_whitespaces, std::uint64_t{1});
+  file.add(model_normalizer, std::string_view(normalizer.message()));
+  return file.message();
 }
 
 SentencePieceEncoder::SentencePieceEncoder(SentencePieceModel model) : model_(std::move(model)) {

@@ -28,6 +28,8 @@ struct SentencePiece {
   std::string text;  // U+2581 is the space
   float score = 0;
   PieceKind kind = PieceKind::normal;
+
+  bool operator==(const SentencePiece&) const = default;
 };
 
 enum class PieceSearch { unigram, bpe };
@@ -40,11 +42,15 @@ struct SentencePieceModel {
   bool add_dummy_prefix = true;          // a space before every text
   bool remove_extra_whitespaces = true;  // at both ends, and all but one in a row
   std::optional<Charsmap> charsmap;
+  std::string charsmap_bytes{};  // what it is read from
 };
 
 // Throws Error{corrupt_data} naming `source`, the field and its value; Error{unsupported} for
 // models of whole words or single characters and for spaces after words.
 SentencePieceModel read_sentence_piece_model(std::string_view bytes, std::string_view source);
+
+// A file that is read as the model; the map of characters is that of `charsmap_bytes`.
+std::string write_sentence_piece_model(const SentencePieceModel& model);
 
 // Divides texts into pieces, as SentencePiece's library does: the normalised text (NFKC and more,
 // by the model's map of characters) is the most likely row of pieces (Unigram), or merged from

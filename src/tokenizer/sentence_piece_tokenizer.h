@@ -44,6 +44,10 @@ class SentencePieceTokenizer : public PartTokenizer {
   std::string to_json() const override;
   std::vector<TokenizerFile> files() const override { return files_; }
 
+  const SentencePieceModel& model() const { return encoder_.model(); }
+  const std::vector<std::string>& tokens() const { return tokens_; }  // by id; empty: none
+  bool finds_ids_by_text() const { return ids_by_text_; }
+
  protected:
   void append_part(std::string_view part, PartPlace place,
                    std::vector<TokenSpan>& spans) const override;

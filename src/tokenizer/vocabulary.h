@@ -23,6 +23,8 @@ struct AddedToken {
   bool strip_left = false;   // takes the white space before it along
   bool strip_right = false;  // and the white space after it
   bool single_word = false;  // is none inside a longer word
+
+  bool operator==(const AddedToken&) const = default;
 };
 
 // Throws Error{unsupported} for a token longer than max_sought_token (token_trie.h).

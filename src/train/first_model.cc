@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "formats/config_file.h"
+#include "model/input_checks.h"
 #include "train/settings.h"
 
 namespace heed {
@@ -78,6 +79,7 @@ void set_fine_tuned_model(const std::filesystem::path& from, TrainSettings& sett
     settings.encoder_layers = architecture.encoder().layers;
   } else {
     settings.model = read_architecture(from).decoder();
+    require_unembedding(settings.model, fmt::format("training from '{}'", from.string()));
     const bool is_encoder = settings.model.role == StackRole::encoder;
     settings.task = is_encoder ? Task::masked : Task::language_model;
   }

@@ -238,6 +238,50 @@ TEST(Attend, ShowsAnEncoder) {
   EXPECT_THAT(unchosen.err, HasSubstr("give --layer and --head"));
 }
 
+// A file of BERT, which has no head: attention and activations to the bit, and no logits.
+TEST(Convert, LeavesOutTheHeadOfAnEncoder) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path golden = HEED_SOURCE_DIR "/tests/golden/pairs/bert";
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy(golden / file, directory / file);
+  }
+  write_text_file(directory / "vocab.txt",
+                  "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\n##s\n");
+  const std::string whole = " -m '" + directory.path().string() + "' -t 1 ";
+  const std::string out = (directory / "bert.gguf").string();
+  const std::string file = " -m '" + out + "' -t 1 ";
+  const Json written =
+      json_of("convert '" + directory.path().string() + "' --dtype f32 --json --out '" + out + "'");
+  EXPECT_THAT(written["left_out"].get<std::string>(), HasSubstr("the masked language model"));
+  EXPECT_EQ(json_of("attend 'the cats sat' --json" + file)["heads"],
+            json_of("attend 'the cats sat' --json" + whole)["heads"]);
+  const auto traced = [&](const std::string& model) {
+    const std::string arrays = (directory / "arrays.json").string();
+    json_of("trace 'the cats sat' --json --points 'blocks.*' --out '" + arrays + "'" + model);
+    return Json::parse(read_text_file(arrays))["arrays"];
+  };
+  const Json arrays = traced(file);
+  EXPECT_GT(arrays.size(), 20U);
+  EXPECT_EQ(arrays, traced(whole));
+  const Outcome parameters = run_heed("params '" + out + "'");
+  EXPECT_EQ(parameters.status, 0) << parameters.err;
+  EXPECT_THAT(parameters.out, ContainsRegex("unembedding +none"));
+  const auto refused = [&](const std::string& command, const std::string& because) {
+    const Outcome outcome = run_heed(command);
+    EXPECT_NE(outcome.status, 0) << command;
+    EXPECT_THAT(outcome.err, HasSubstr(because));
+  };
+  refused("trace 'the cats' --points logits" + file, "this model has no unembed.hook_out");
+  refused("trace 'the cats' --points 'resid_pre1_grad' --logit 5" + file,
+          "this model has none: it is an encoder without the head");
+  const std::string back = (directory / "back").string();
+  json_of("convert '" + out + "' --dtype f32 --json --out '" + back + "'");
+  write_text_file(directory / "text.txt", "the cats sat the cat sat the cats the sat");
+  refused("train --data '" + (directory / "text.txt").string() + "' --from '" + back + "' --out '" +
+              (directory / "run").string() + "'",
+          "this model has none: it is an encoder without the head");
+}
+
 // Of many layers the one that is shown is the same as when all are.
 TEST(Attend, KeepsWhatItShows) {
   const Json all = json_of("attend --json 'a mole dug' " + with_model())["heads"];

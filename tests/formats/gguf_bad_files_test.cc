@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace {
 
 using testing::expect_error;
 using testing::read_small;
+using testing::small_bert;
 using testing::small_llama;
 using enum ErrorCode;
 
@@ -84,6 +86,50 @@ TEST(GgufBadMetadata, IsRefusedByKeyAndValue) {
   }
 }
 
+TEST(GgufBadMetadata, OfBertIsRefusedByKeyAndValue) {
+  const std::vector<BadKey> cases = {
+      bad("bert.attention.causal", true, unsupported,
+          {"'bert.attention.causal' is true; heed supports encoders"}),
+      bad("bert.attention.causal", zero, corrupt_data, {"'bert.attention.causal' is a u32"}),
+      bad("bert.attention.head_count", three, corrupt_data,
+          {"is 3, which does not divide 'bert.embedding_length', 8"}),
+      bad("bert.attention.layer_norm_epsilon", 0.0F, corrupt_data,
+          {"'bert.attention.layer_norm_epsilon' is 0; expected a number above 0"}),
+      bad("bert.pooling_type", std::uint32_t{5}, corrupt_data,
+          {"'bert.pooling_type' is 5; expected 0 to 4"}),
+      bad("bert.attention.key_length", std::uint32_t{8}, unsupported,
+          {"'bert.attention.key_length' is 8", "one size, here 4"}),
+      bad("bert.expert_count", std::uint32_t{8}, unsupported, {"'bert.expert_count' is 8"}),
+      bad("tokenizer.ggml.token_type_count", three, corrupt_data,
+          {"'tokenizer.ggml.token_type_count' is 3, but 'token_types.weight' has 2 rows"}),
+      bad("tokenizer.ggml.padding_token_id", std::uint32_t{10}, corrupt_data,
+          {"'tokenizer.ggml.padding_token_id' is 10; expected 0 to 9"})};
+  const Json good = read_small(small_bert());
+  EXPECT_EQ(good["type_vocab_size"], 2);
+  EXPECT_EQ(good["architectures"], Json::array({"BertModel"}));
+  EXPECT_EQ(good["pooling_type"], 1);
+  EXPECT_EQ(good["layer_norm_eps"], 1e-12);
+  for (const BadKey& each : cases) {
+    SCOPED_TRACE(each.key);
+    GgufMetadata metadata = small_bert(each.key);
+    each.add(metadata);
+    for (const std::string& part : each.parts) {
+      expect_error(
+          each.code, [&] { read_small(metadata); }, "small.gguf", part);
+    }
+  }
+  expect_error(
+      corrupt_data, [&] { read_small(small_bert(), 10, {16}); }, "'token_types.weight' has shape",
+      "one row a type");
+  for (const char* key : {"bert.context_length", "bert.embedding_length", "bert.block_count",
+                          "bert.feed_forward_length", "bert.attention.head_count",
+                          "bert.attention.layer_norm_epsilon"}) {
+    expect_error(
+        corrupt_data, [&] { read_small(small_bert(key)); },
+        "'" + std::string(key) + "' is missing");
+  }
+}
+
 TEST(GgufBadMetadata, NamesAMissingKey) {
   for (const char* key : {"general.architecture", "llama.context_length", "llama.embedding_length",
                           "llama.block_count", "llama.feed_forward_length",
@@ -97,7 +143,8 @@ TEST(GgufBadMetadata, NamesAMissingKey) {
 TEST(GgufBadTensors, AreRefusedByName) {
   const testing::ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "small.gguf";
-  const auto write = [&](std::vector<std::pair<std::string, Shape>> shapes) {
+  const auto write = [&](std::vector<std::pair<std::string, Shape>> shapes,
+                         const GgufMetadata& metadata = small_llama()) {
     std::vector<OutgoingBlocks> tensors;
     for (const auto& [name, shape] : shapes) {
       const std::vector<float> zeros(static_cast<std::size_t>(shape.size()));
@@ -108,7 +155,7 @@ TEST(GgufBadTensors, AreRefusedByName) {
            .produce = [zeros](const ByteSink& sink) { sink(std::as_bytes(std::span(zeros))); }});
     }
     AtomicFile file(path);
-    write_gguf(file, small_llama(), tensors);
+    write_gguf(file, metadata, tensors);
     file.commit();
   };
   const auto load = [&] { load_transformer(StacksWanted::one, path); };
@@ -121,6 +168,19 @@ TEST(GgufBadTensors, AreRefusedByName) {
                "its metadata requires 8");
   write({{"token_embd.weight", {10, 8}}, {"blk.0.ffn_gate_exps.weight", {8}}});
   expect_error(corrupt_data, load, "unexpected tensor 'blk.0.ffn_gate_exps.weight'");
+
+  const std::vector<std::pair<std::string, Shape>> embeddings = {{"token_embd.weight", {10, 8}},
+                                                                 {"token_types.weight", {2, 8}}};
+  write({embeddings.front()}, small_bert());
+  expect_error(corrupt_data, load, "'token_types.weight' is missing");
+  write(embeddings, small_bert());
+  expect_error(corrupt_data, load, "'position_embd.weight' is missing");
+  for (const char* surplus : {"output.weight", "output_norm.weight", "blk.0.attn_qkv.weight"}) {
+    auto tensors = embeddings;
+    tensors.push_back({surplus, {8}});
+    write(tensors, small_bert());
+    expect_error(corrupt_data, load, "unexpected tensor '" + std::string(surplus) + "'");
+  }
 }
 
 // A tokenizer's keys: byte-level BPE of 256 bytes and one merge.
@@ -194,6 +254,66 @@ TEST(GgufBadTokenizer, IsRefusedByKeyAndValue) {
             m.add("tokenizer.ggml.model", std::string_view("llama"));
             m.add("tokenizer.ggml.scores", std::span<const float>(one_score));
           });
+}
+
+// heed's key for SentencePiece's models, and what it contradicts.
+TEST(GgufBadSentencePieces, AreRefusedByKeyAndValue) {
+  const auto refused = [](const std::string& own, const std::string& part,
+                          std::vector<std::int32_t> types = {3, 2, 1},
+                          const std::vector<float>& scores = {0, 0, -1}) {
+    const std::vector<std::string> tokens = {"</s>", "<unk>", "\u2581a"};
+    GgufMetadata metadata;
+    metadata.add("tokenizer.ggml.model", std::string_view("t5"));
+    metadata.add("tokenizer.ggml.tokens", std::span<const std::string>(tokens));
+    metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(types));
+    metadata.add("tokenizer.ggml.scores", std::span<const float>(scores));
+    metadata.add("tokenizer.ggml.eos_token_id", std::uint32_t{0});
+    metadata.add("heed.sentence_pieces", std::string_view(own));
+    if (part.empty()) return void(read_tokenizer(metadata));
+    expect_error(
+        corrupt_data, [&] { read_tokenizer(metadata); }, "small.gguf", part);
+  };
+  const std::string good = R"({"pieces": 3, "added_tokens": [{"id": 0, "content": "</s>"}]})";
+  refused(good, "");
+  refused("{", "'heed.sentence_pieces'");
+  refused("{}", "pieces");
+  refused(R"({"pieces": 0})", "'pieces'");
+  refused(R"({"pieces": 4})", "'heed.sentence_pieces' is of 4 pieces, but there are 3 tokens");
+  refused(R"({"pieces": 3, "added_tokens": [{"id": 9, "content": "x"}]})", "'x'");
+  refused(R"({"pieces": 3, "added_tokens": [{"id": 2, "content": "x"}]})", "'x'");
+  refused(R"({"pieces": 3, "added_tokens": 7})", "added_tokens");
+  refused(good, "none of the 3 pieces is unknown", {3, 1, 1});
+  refused(good, "are both unknown", {3, 2, 2});
+  refused(good, "pieces are bytes", {3, 2, 6});
+  refused(good, "'tokenizer.ggml.scores' of token 2 is inf", {3, 2, 1},
+          {0, 0, std::numeric_limits<float>::infinity()});
+}
+
+// Ids of WordPiece's tokens in heed's key.
+TEST(GgufBadWordPieces, AreRefusedByKeyAndValue) {
+  const auto refused = [](const std::string& key, auto value, const std::string& part) {
+    const std::vector<std::string> tokens = {"[UNK]", "[CLS]", "[SEP]", "\u2581a"};
+    GgufMetadata metadata;
+    metadata.add("tokenizer.ggml.model", std::string_view("bert"));
+    metadata.add("tokenizer.ggml.tokens", std::span<const std::string>(tokens));
+    const std::pair<const char*, std::uint32_t> roles[] = {
+        {"unknown", 0}, {"cls", 1}, {"seperator", 2}};
+    for (const auto& [role, id] : roles) {
+      const std::string name = "tokenizer.ggml." + std::string(role) + "_token_id";
+      if (name != key) metadata.add(name, id);
+    }
+    metadata.add(key, value);
+    expect_error(
+        corrupt_data, [&] { read_tokenizer(metadata); }, "small.gguf", part);
+  };
+  const std::vector<std::int32_t> beyond = {3, 4}, below = {-1};
+  refused("heed.continuations", std::span<const std::int32_t>(beyond),
+          "'heed.continuations' holds the token 4; expected 0 to 3");
+  refused("heed.continuations", std::span<const std::int32_t>(below), "holds the token -1");
+  refused("tokenizer.ggml.normalizer.lowercase", std::uint32_t{1},
+          "'tokenizer.ggml.normalizer.lowercase' is a u32; expected");
+  refused("tokenizer.ggml.unknown_token_id", std::uint32_t{4}, "is 4; expected 0 to 3");
+  refused("tokenizer.ggml.cls_token_id", std::uint32_t{9}, "is 9; expected 0 to 3");
 }
 
 }  // namespace

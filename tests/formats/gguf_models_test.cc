@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "formats/config_file.h"
+#include "formats/gguf_families.h"
 #include "formats/model_files.h"
 #include "generate/random_transformer.h"
 #include "support/small_model.h"
@@ -117,6 +118,26 @@ INSTANTIATE_TEST_SUITE_P(
         GgufCase{"families/falcon"}, GgufCase{"families/falcon_new"},
         GgufCase{"pairs/t5", {{"relative_attention_max_distance", 128}}},
         GgufCase{"pairs/t5_gated"}));
+
+// An encoder without the head that its directory has.
+TEST(GgufBert, GivesTheHiddenStatesOfItsDirectory) {
+  if (!has_numpy()) GTEST_SKIP() << "numpy writes the files";
+  const testing::ScratchDirectory scratch;
+  const fs::path directory = goldens() / "pairs/bert", file = scratch.path() / "bert.gguf";
+  write_by_python(directory, file);
+  const Transformer expected = load_transformer(StacksWanted::one, directory);
+  const Transformer read = load_transformer(StacksWanted::one, file);
+  EXPECT_EQ(described(read.architecture()), described(gguf_architecture(expected.architecture())));
+  EXPECT_FALSE(read.specification().has_unembedding);
+  for (const Parameter& parameter : parameters_of(read.architecture())) {
+    EXPECT_TRUE(std::ranges::equal(read.parameters().tensor(parameter.id).span(),
+                                   expected.parameters().tensor(parameter.id).span()))
+        << parameter_name(parameter.id);
+  }
+  const std::vector<std::int32_t> tokens = {5, 17, 3, 3, 0, 36, 11, 2, 9};
+  EXPECT_TRUE(std::ranges::equal(testing::last_states(read, tokens).span(),
+                                 testing::last_states(expected, tokens).span()));
+}
 
 TEST(GgufParts, AreOneModelFromEachOfThem) {
   if (!has_numpy()) GTEST_SKIP() << "numpy writes the files";

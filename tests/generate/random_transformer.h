@@ -31,6 +31,18 @@ inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t 
   return tokens;
 }
 
+// The states (T, C) at the end of a stack, of a whole sequence.
+inline Tensor<float> last_states(const Transformer& transformer,
+                                 std::span<const std::int32_t> tokens) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const StackActivations activations(transformer.specification(), 1, count, Keep::one_block);
+  transformer.forward(View<const std::int32_t>(tokens.data(), {1, count}),
+                      {.sequences = {1, count}}, activations);
+  Tensor<float> states(activations.final_norm().shape());
+  kernels::copy(activations.final_norm(), states);
+  return states;
+}
+
 // Logits (T, V) of a whole sequence, without a cache.
 inline Tensor<float> full_logits(const Transformer& transformer,
                                  std::span<const std::int32_t> tokens) {

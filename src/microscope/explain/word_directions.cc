@@ -13,6 +13,7 @@
 #include "microscope/explain/vectors.h"
 #include "microscope/traces/capture.h"
 #include "microscope/traces/point_names.h"
+#include "model/input_checks.h"
 
 namespace heed {
 namespace {
@@ -179,6 +180,7 @@ std::vector<std::int32_t> spread_tokens(std::int64_t vocabulary, std::int64_t mo
 Tensor<float> word_directions(const Transformer& model, std::span<const std::int32_t> tokens,
                               WordDirection direction) {
   const StackSpecification& stack = model.specification();
+  if (direction == WordDirection::next) require_unembedding(stack, "the direction of a word");
   Tensor<float> rows(Shape{std::ssize(tokens), stack.channels});
   for (std::int64_t row = 0; row < std::ssize(tokens); ++row) {
     const std::int32_t token = tokens[row];

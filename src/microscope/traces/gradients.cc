@@ -132,6 +132,9 @@ std::vector<std::int32_t> next_tokens_of(const Architecture& architecture,
 void start_gradient(const Stack& stack, const Pass& pass, const GradientTarget& target,
                     const TargetGradient& rows) {
   const std::int64_t vocabulary = stack.specification.vocabulary_size;
+  if (target.is_loss() || !target.logits.empty() || !target.logit_weights.empty()) {
+    require_unembedding(stack.specification, "the gradient of logits or of a loss");
+  }
   Tensor<float> d_logits;
   if (pass.wants_gradient(PointKind::logits, -1)) {
     d_logits = Tensor<float>(Shape{pass.rows(), vocabulary});

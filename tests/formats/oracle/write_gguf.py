@@ -246,6 +246,34 @@ def falcon(config, given):
     return "falcon", entries, tensors
 
 
+def bert(config, given):
+    """The encoder: no tensor is that of the masked language model's head, or of a pooler."""
+    names = {"embeddings.word_embeddings": "token_embd", "embeddings.token_type_embeddings": "token_types",
+             "embeddings.position_embeddings": "position_embd", "embeddings.LayerNorm": "token_embd_norm",
+             "attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
+             "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm",
+             "intermediate.dense": "ffn_up", "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm"}
+    entries = [("bert.context_length", U32, config["max_position_embeddings"]),
+               ("bert.embedding_length", U32, config["hidden_size"]),
+               ("bert.feed_forward_length", U32, config["intermediate_size"]),
+               ("bert.block_count", U32, config["num_hidden_layers"]),
+               ("bert.attention.head_count", U32, config["num_attention_heads"]),
+               ("bert.attention.layer_norm_epsilon", F32, config["layer_norm_eps"]),
+               ("bert.attention.causal", BOOLEAN, False), ("bert.pooling_type", U32, 1),
+               ("tokenizer.ggml.token_type_count", U32, config["type_vocab_size"])]
+    tensors = []
+    for name, values in given.items():
+        stem, ending = name.removeprefix("bert.").rsplit(".", 1)
+        if stem.startswith(("cls", "pooler")) or ending == "position_ids":
+            continue
+        if stem.startswith("encoder.layer."):
+            _, _, layer, inner = stem.split(".", 3)
+            tensors.append((f"blk.{layer}.{names[inner]}.{ending}", values))
+        else:
+            tensors.append((f"{names[stem]}.{ending}", values))
+    return "bert", entries, tensors
+
+
 def t5(config, given):
     inner = {"SelfAttention.q": "attn_q", "SelfAttention.k": "attn_k", "SelfAttention.v": "attn_v",
              "SelfAttention.o": "attn_o", "SelfAttention.relative_attention_bias": "attn_rel_b",
@@ -291,7 +319,8 @@ def main():
     with open(os.path.join(directory, "config.json")) as file:
         config = json.load(file)
     given = safetensors_by_hand.read(os.path.join(directory, "model.safetensors"))
-    write_family = {"gpt2": gpt2, "gpt_neox": gptneox, "t5": t5, "falcon": falcon}.get(config["model_type"], llama_like)
+    write_family = {"gpt2": gpt2, "gpt_neox": gptneox, "t5": t5, "falcon": falcon,
+                    "bert": bert}.get(config["model_type"], llama_like)
     architecture, entries, tensors = write_family(config, given)
     entries = [("general.architecture", STRING, architecture)] + entries
     for key in ("bos", "eos"):
