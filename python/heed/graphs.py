@@ -248,7 +248,8 @@ def edges_into(model, text, targets: Sequence[Tuple], baseline: str = "mean",
         rows.append((-1, -1, *place) if kind == "logit" else tuple(place))
     edges, biases, reads, features = _heed.edges_into(model._hooked, _tokens(model, text), rows,
                                                       baseline, _handles(transcoders))
-    return Edges(edges, np.array(biases), np.array(reads), [tuple(each) for each in features])
+    return Edges(edges, np.array(biases), np.array(reads),
+                 [(layer, position, number) for layer, position, number in features])
 
 
 def causes(model, text, paths: int = 3, max_neurons: int = 128, controls: int = 8) -> Causes:
