@@ -185,6 +185,17 @@ class Graphs(TestCase):
             self.assertLessEqual(drawn, 0.2, subject)
             self.assertGreater(kept, 1)
 
+    def test_the_evidence_is_in_graphs_of_the_starters_transcoders(self):
+        script = runpy.run_path(str(SOURCE / "scripts" / "measure_evidence.py"))
+        transcoders = heed.sae.load_all(str(SOURCE / "models" / "starter" / "transcoders"))
+        self.assertEqual(len(transcoders), self.model.cfg.n_layers)
+        for subject, count in (("mole", 5), ("pronoun", 4)):
+            found, drawn, _, _, errors = script["measure"](self.model, subject, count, 5, 16,
+                                                           transcoders).mean(0)
+            self.assertGreaterEqual(found, 0.9, subject)
+            self.assertLessEqual(drawn, 0.2, subject)
+            self.assertLess(errors, 0.3, subject)
+
     def test_evidence_is_where_the_grammar_says(self):
         cases = heed.microworld.evidence(self.model, "pronoun", 5, 5)
         cases += heed.microworld.evidence(self.model, "mole/skin", 3, 5, min_tokens=12)
