@@ -64,9 +64,9 @@ class Dictionary;
 // Copies share the weights.
 class SparseDictionary {
  public:
-  // A directory of SAELens, params.npz of Gemma Scope, or transcoders of circuit-tracer, one for
-  // each layer. Throws Error{not_found}, Error{corrupt_data} and Error{unsupported} with what is
-  // wrong in which file.
+  // A directory of SAELens, or one of such directories, params.npz of Gemma Scope, or transcoders
+  // of circuit-tracer, one for each layer. Throws Error{not_found}, Error{corrupt_data} and
+  // Error{unsupported} with what is wrong in which file.
   static std::vector<SparseDictionary> load(const std::string& path,
                                             const DictionaryLoad& options = {});
   explicit SparseDictionary(std::shared_ptr<const Dictionary> dictionary)
@@ -149,6 +149,10 @@ struct DictionaryTraining {
   std::int64_t dead_after = 1'000'000;
   std::int64_t auxiliary_k = 0;
   double auxiliary = 1.0 / 32;  // of its loss; 0: none
+  // Every so many steps, until the rate falls, dead features are set anew to rows of a high loss
+  // (Bricken et al. 2023); 0: never.
+  std::int64_t resample_every = 0;
+  double resample_norm = 0.2;  // of the encoder, beside the mean of living features
   std::uint64_t seed = 0;
 };
 
@@ -161,6 +165,7 @@ struct DictionaryProgress {
   double active = 0;     // L0: features a row
   double explained = 0;  // share of the variance, of this batch
   std::int64_t dead = 0;
+  std::int64_t resampled = 0;  // features, at the end of the step
 };
 
 // On rows of the caller's.

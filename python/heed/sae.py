@@ -93,8 +93,8 @@ def _rows(values, what) -> np.ndarray:
 
 def load_all(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str] = None,
              norm_scaling_factor: Optional[float] = None) -> List[SAE]:
-    """All of a directory: one of SAELens (``cfg.json``, ``sae_weights.safetensors``) or Gemma Scope
-    (``params.npz``), or circuit-tracer's transcoders, one for each layer.
+    """All of a directory: one of SAELens (``cfg.json``, ``sae_weights.safetensors``), one of such
+    directories, Gemma Scope's (``params.npz``), or circuit-tracer's transcoders, one for each layer.
 
     ``hook_name``, ``hook_name_out``: the points that it reads and writes, where the files do not say
     so, or instead. ``norm_scaling_factor``: of ``normalize_activations: expected_average_only_in``,
@@ -116,7 +116,7 @@ def load(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str
 
 _DEFAULTS = {"architecture": "topk", "k": 32, "l1_coefficient": 5.0, "l0_coefficient": 1.0, "lr": 3e-4, "steps": 1000,
              "warmup": 0.05, "decay": 0.2, "dead_after": 1_000_000, "auxiliary_k": 0,
-             "auxiliary_coefficient": 1 / 32, "seed": 0}
+             "auxiliary_coefficient": 1 / 32, "resample_every": 0, "resample_norm": 0.2, "seed": 0}
 
 
 def _training(d_sae, settings):
@@ -167,7 +167,9 @@ def train(model, hook_name: str, d_sae: int, *, file: Optional[str] = None,
 
     Settings: ``architecture`` "topk" (``k``), "standard" (ReLU with ``l1_coefficient``) or
     "jumprelu" (with ``l0_coefficient``), ``lr``, ``steps``, ``warmup`` and ``decay`` (shares of the steps), ``dead_after`` (rows without activity),
-    ``auxiliary_k`` and ``auxiliary_coefficient`` (of the loss of dead features), ``seed``.
+    ``auxiliary_k`` and ``auxiliary_coefficient`` (of the loss of dead features), ``resample_every``
+    (steps after which dead features are set anew to rows of a high loss, until ``decay``; 0: never),
+    with ``resample_norm`` of the mean norm of the living ones, ``seed``.
 
     An interrupt stops it, once its steps are saved. Returns ``steps``, ``loss``, ``l0``,
     ``explained_variance``, ``dead_features``, ``tokens``, ``interrupted``, and ``quality``, on the

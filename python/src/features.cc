@@ -76,6 +76,7 @@ py::dict progress_of(const DictionaryProgress& now) {
   all["l0"] = now.active;
   all["explained_variance"] = now.explained;
   all["dead_features"] = now.dead;
+  all["resampled_features"] = now.resampled;
   return all;
 }
 
@@ -95,6 +96,8 @@ DictionaryTraining training_of(const py::dict& options) {
           .dead_after = integer("dead_after"),
           .auxiliary_k = integer("auxiliary_k"),
           .auxiliary = real("auxiliary_coefficient"),
+          .resample_every = integer("resample_every"),
+          .resample_norm = real("resample_norm"),
           .seed = options["seed"].cast<std::uint64_t>()};
 }
 

@@ -8,11 +8,6 @@
 namespace heed::python {
 namespace {
 
-const char* kind_name(NodeKind kind) {
-  if (kind == NodeKind::token) return "token";
-  return kind == NodeKind::neuron ? "neuron" : "logit";
-}
-
 LogitBaseline baseline_named(const std::string& name) {
   if (name == "mean") return LogitBaseline::mean;
   if (name == "alternatives") return LogitBaseline::alternatives;
@@ -21,9 +16,10 @@ LogitBaseline baseline_named(const std::string& name) {
 }
 
 GraphOptions graph_options(std::vector<std::int32_t> logits, std::int64_t max_neurons,
-                           const std::string& baseline) {
+                           const std::string& baseline, std::vector<SparseDictionary> transcoders) {
   return {.logits = std::move(logits),
           .baseline = baseline_named(baseline),
+          .transcoders = std::move(transcoders),
           .max_neurons = max_neurons,
           .poll = SignalPoll{}};
 }
@@ -32,7 +28,7 @@ GraphOptions graph_options(std::vector<std::int32_t> logits, std::int64_t max_ne
 py::list node_tuples(const AttributionGraph& graph) {
   py::list nodes;
   for (const GraphNode& node : graph.nodes) {
-    nodes.append(py::make_tuple(kind_name(node.kind), node.layer, node.position, node.number,
+    nodes.append(py::make_tuple(node_kind_name(node.kind), node.layer, node.position, node.number,
                                 node.value, node.read, node.bias, node.influence));
   }
   return nodes;
@@ -80,42 +76,54 @@ void bind_graph(py::module_& module) {
 
 void bind_graphs(py::module_& module) {
   bind_graph(module);
-  module.def("attribution_graph", [](const ModelHandle& handle, const TokenArray& tokens,
-                                     std::vector<std::int32_t> logits, std::int64_t max_neurons,
-                                     const std::string& baseline) {
-    const auto model = handle.get();
-    const std::vector<std::int32_t> all = vector_of(tokens);
-    const GraphOptions options = graph_options(std::move(logits), max_neurons, baseline);
-    return unlocked([&] { return attribution_graph(*model, all, options); });
-  });
+  module.def("attribution_graph",
+             [](const ModelHandle& handle, const TokenArray& tokens,
+                std::vector<std::int32_t> logits, std::int64_t max_neurons,
+                const std::string& baseline, std::vector<SparseDictionary> transcoders) {
+               const auto model = handle.get();
+               const std::vector<std::int32_t> all = vector_of(tokens);
+               const GraphOptions options =
+                   graph_options(std::move(logits), max_neurons, baseline, std::move(transcoders));
+               return unlocked([&] { return attribution_graph(*model, all, options); });
+             });
   module.def("estimate_graph", [](const ModelHandle& handle, std::int64_t positions,
-                                  std::int64_t logits, std::int64_t max_neurons) {
+                                  std::int64_t logits, std::int64_t max_neurons,
+                                  std::vector<SparseDictionary> transcoders) {
     const auto model = handle.get();
     const std::int64_t vocabulary = model->dimensions().vocabulary;
     if (logits < 0 || logits > vocabulary) {
       throw Error(ErrorCode::invalid_argument, "logits is " + std::to_string(logits) +
                                                    ", expected 0 to " + std::to_string(vocabulary));
     }
-    const GraphOptions options = graph_options(
-        std::vector<std::int32_t>(static_cast<std::size_t>(logits)), max_neurons, "mean");
+    const GraphOptions options =
+        graph_options(std::vector<std::int32_t>(static_cast<std::size_t>(logits)), max_neurons,
+                      "mean", std::move(transcoders));
     const GraphEstimate found =
         unlocked([&] { return estimate_graph(*model, positions, options); });
     return std::make_pair(found.bytes, found.seconds);
   });
-  // (edges, biases, reads) of logits [(−1, −1, token)] and neurons [(layer, position, neuron)].
-  module.def("edges_into", [](const ModelHandle& handle, const TokenArray& tokens,
-                              const std::vector<std::array<std::int64_t, 3>>& targets,
-                              const std::string& baseline) {
-    const auto model = handle.get();
-    const std::vector<std::int32_t> all = vector_of(tokens);
-    const LogitBaseline from = baseline_named(baseline);
-    std::vector<GraphTarget> wanted;
-    for (const auto& [layer, position, number] : targets) {
-      wanted.push_back({layer < 0 ? NodeKind::logit : NodeKind::neuron, layer, position, number});
-    }
-    const NodeEdges found = unlocked([&] { return edges_into(*model, all, wanted, from); });
-    return py::make_tuple(array_of(found.edges), found.biases, found.reads);
-  });
+  // (edges, biases, reads, active features [(layer, position, feature)]) of logits
+  // [(−1, −1, token)] and neurons or, with transcoders, features [(layer, position, number)].
+  module.def("edges_into",
+             [](const ModelHandle& handle, const TokenArray& tokens,
+                const std::vector<std::array<std::int64_t, 3>>& targets,
+                const std::string& baseline, const std::vector<SparseDictionary>& transcoders) {
+               const auto model = handle.get();
+               const std::vector<std::int32_t> all = vector_of(tokens);
+               const LogitBaseline from = baseline_named(baseline);
+               const NodeKind unit = transcoders.empty() ? NodeKind::neuron : NodeKind::feature;
+               std::vector<GraphTarget> wanted;
+               for (const auto& [layer, position, number] : targets) {
+                 wanted.push_back({layer < 0 ? NodeKind::logit : unit, layer, position, number});
+               }
+               const NodeEdges found =
+                   unlocked([&] { return edges_into(*model, all, wanted, from, transcoders); });
+               std::vector<std::array<std::int64_t, 3>> features;
+               for (const GraphTarget& each : found.features) {
+                 features.push_back({each.layer, each.position, each.number});
+               }
+               return py::make_tuple(array_of(found.edges), found.biases, found.reads, features);
+             });
   // (token, probability, neurons of the graph, [(token's position, layer, position, neurons, share,
   // without, instead, its probability, controls, strongest control, whether it is a cause)])
   module.def("word_causes", [](const ModelHandle& handle, const TokenArray& tokens,

@@ -1,5 +1,5 @@
-// heed graph: the paths that decided a word, each with what happens without it; the attribution
-// graph as a file.
+// heed graph: the paths that decided a word, or features of transcoders, each with what happens
+// without it; the attribution graph as a file.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include "engine/views/graph_json.h"
 #include "engine/views/token_json.h"
 #include "microscope/explain/attribution_graph.h"
+#include "microscope/features/dictionary_files.h"
 #include "microscope/intervene/graph_effects.h"
 
 namespace heed::cli {
@@ -32,6 +33,8 @@ struct GraphCommandOptions {
   std::string logit;
   std::int64_t neurons = 256;
   std::int64_t paths = 3;
+  std::string transcoders;
+  std::int64_t features = 10;
   std::string out;
   bool json = false;
 };
@@ -74,26 +77,102 @@ void print_causes(const ExplainedText& text, const WordCauses& causes) {
       causes.paths.empty() ? 0 : causes.paths.front().controls.size())));
 }
 
+std::vector<SparseDictionary> read_transcoders(const std::string& directory) {
+  std::vector<SparseDictionary> all;
+  for (Dictionary& dictionary : load_dictionaries(directory)) {
+    all.emplace_back(std::make_shared<const Dictionary>(std::move(dictionary)));
+  }
+  return all;
+}
+
+// How much of the logits' edges ends in what transcoders leave out.
+double share_of_errors(const AttributionGraph& graph) {
+  double share = 0;
+  for (const std::size_t i : nodes_of_kind(graph, NodeKind::error)) {
+    share += graph.nodes[i].influence;
+  }
+  return share;
+}
+
+void print_features(const ExplainedText& text, const AttributionGraph& graph,
+                    const std::vector<NodeEffect>& effects) {
+  const Ink ink(standard_output());
+  Table table({{"feature", Align::left},
+               {"at", Align::left},
+               {"activation", Align::right},
+               {"influence", Align::right},
+               {"logit without it", Align::right}});
+  for (const NodeEffect& effect : effects) {
+    const GraphNode& node = graph.nodes[effect.node];
+    const std::int32_t token = graph.tokens[static_cast<std::size_t>(node.position)];
+    table.add({fmt::format("L{}F{}", node.layer, node.number),
+               fmt::format("{}@{}", fit(text.name(token), word_columns), node.position),
+               fmt::format("{:.2f}", node.value), percent(node.influence),
+               fmt::format("{:+.2f}", effect.change)});
+  }
+  const GraphNode& word = graph.nodes[nodes_of_kind(graph, NodeKind::logit).front()];
+  print("\n" + ink.title("Features") +
+        ink.quiet(fmt::format("  {} is predicted with {}\n\n",
+                              fit(text.name(static_cast<std::int32_t>(word.number)), word_columns),
+                              percent(word.value))) +
+        table.text(ink));
+  print(ink.quiet(fmt::format(
+      "\n  {} of the influence ends in what the transcoders leave out, {} in features that are\n"
+      "  no nodes. Without it: what the feature writes is taken away in the model itself.\n",
+      percent(share_of_errors(graph)), percent(graph.left_out))));
+}
+
+OrderedJson features_json(const LoadedModel& model, const AttributionGraph& graph,
+                          const std::vector<NodeEffect>& effects) {
+  OrderedJson features = OrderedJson::array();
+  for (const NodeEffect& effect : effects) {
+    const GraphNode& node = graph.nodes[effect.node];
+    features.push_back({{"layer", node.layer},
+                        {"feature", node.number},
+                        {"position", node.position},
+                        {"activation", json_number(node.value)},
+                        {"influence", json_number(node.influence)},
+                        {"change", json_number(effect.change)}});
+  }
+  const GraphNode& word = graph.nodes[nodes_of_kind(graph, NodeKind::logit).front()];
+  return {{"token", token_json(model, static_cast<std::int32_t>(word.number))},
+          {"probability", json_number(word.value)},
+          {"features", std::move(features)},
+          {"share_of_errors", json_number(share_of_errors(graph))},
+          {"left_out", json_number(graph.left_out)}};
+}
+
 void explain(const GraphCommandOptions& options) {
   require(options.out.empty() || std::filesystem::path(options.out).extension() == ".json",
           ErrorCode::invalid_argument, "--out writes a graph as .json, not {}", options.out);
   const LoadedModel model = load_model(options.model);
   const ExplainedText text{model, read_tokens(options.text, model)};
-  if (!options.out.empty()) {
-    GraphOptions graph{.max_neurons = options.neurons, .poll = stop_if_interrupted};
+  OrderedJson document{{"model", model.name}, {"tokens", tokens_json(model, text.tokens)}};
+  AttributionGraph graph;
+  const bool has_features = !options.transcoders.empty();
+  if (!options.out.empty() || has_features) {
+    GraphOptions wanted{.max_neurons = options.neurons, .poll = stop_if_interrupted};
+    if (has_features) wanted.transcoders = read_transcoders(options.transcoders);
     if (!options.logit.empty()) {
-      graph.logits = {single_token(model, options.logit, "--logit")};
+      wanted.logits = {single_token(model, options.logit, "--logit")};
     }
-    write_text_file(
-        options.out,
-        json_text(graph_json(model, attribution_graph(model.transformer, text.tokens, graph), "")));
+    graph = attribution_graph(model.transformer, text.tokens, wanted);
+  }
+  if (!options.out.empty()) {
+    write_text_file(options.out, json_text(graph_json(model, graph, "")));
+  }
+  if (has_features) {
+    const std::vector<NodeEffect> effects =
+        switch_off_effects(model.transformer, graph, static_cast<std::size_t>(options.features));
+    if (!options.json) return print_features(text, graph, effects);
+    document.update(features_json(model, graph, effects));
+    return print_json(document);
   }
   const WordCauses causes = word_causes(model.transformer, text.tokens,
                                         {.paths = static_cast<std::size_t>(options.paths),
                                          .max_bytes = GraphOptions{}.max_bytes,
                                          .poll = stop_if_interrupted});
   if (!options.json) return print_causes(text, causes);
-  OrderedJson document{{"model", model.name}, {"tokens", tokens_json(model, text.tokens)}};
   document.update(causes_json(model, text.tokens, causes));
   print_json(document);
 }
@@ -113,7 +192,16 @@ void add_graph_command(Command app) {
       ->add_option("--out", options->out,
                    "Write the graph for the viewers of circuit-tracer and Neuronpedia")
       ->type_name("FILE.json");
-  command->add_option("--neurons", options->neurons, "Write N neurons of the largest influence")
+  command
+      ->add_option("--transcoders", options->transcoders,
+                   "Use features of these transcoders, one of each layer")
+      ->type_name("DIR");
+  command->add_option("--features", options->features, "Show N features of the largest influence")
+      ->capture_default_str()
+      ->check(between(1, 1000));
+  command
+      ->add_option("--neurons", options->neurons,
+                   "Write N neurons, or features, of the largest influence")
       ->capture_default_str()
       ->check(at_least(1));
   command

@@ -173,6 +173,11 @@ void add_sae_train_command(Command parent) {
       ->check(at_least(1))
       ->type_name("N");
   command
+      ->add_option("--resample-every", run.settings.resample_every,
+                   "Set dead features anew every N steps [never]")
+      ->check(at_least(1))
+      ->type_name("N");
+  command
       ->add_option("--validation", options->validation,
                    "Measure on this text file [the last 5 % of --data]")
       ->type_name("FILE");

@@ -32,6 +32,8 @@ DictionarySettings settings_of(const DictionaryTraining& training) {
           .dead_after = training.dead_after,
           .auxiliary_k = training.auxiliary_k,
           .auxiliary = training.auxiliary,
+          .resample_every = training.resample_every,
+          .resample_norm = training.resample_norm,
           .seed = training.seed};
 }
 
@@ -43,7 +45,8 @@ DictionaryProgress progress_of(const DictionaryStep& done, std::int64_t step, st
           .auxiliary = done.auxiliary,
           .active = done.active,
           .explained = done.explained,
-          .dead = done.dead};
+          .dead = done.dead,
+          .resampled = done.resampled};
 }
 
 DictionaryQuality quality_of(const DictionaryEvaluation& found) {

@@ -32,8 +32,9 @@ std::vector<NodeEffect> switch_off_effects(const Model& model, const Attribution
 }
 
 NodeEdges edges_into(const Model& model, std::span<const std::int32_t> tokens,
-                     const std::vector<GraphTarget>& targets, LogitBaseline baseline) {
-  return edges_into(predictor_of(model), tokens, targets, baseline);
+                     const std::vector<GraphTarget>& targets, LogitBaseline baseline,
+                     const std::vector<SparseDictionary>& transcoders) {
+  return edges_into(predictor_of(model), tokens, targets, baseline, transcoders);
 }
 
 WordCauses word_causes(const Model& model, std::span<const std::int32_t> tokens,

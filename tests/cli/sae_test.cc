@@ -1,7 +1,9 @@
 // heed sae: train, features, eval.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/files.h"
@@ -62,6 +64,39 @@ TEST_F(Sae, IsTrainedMeasuredAndRead) {
   const Outcome again = run_heed(train("sae") + " --steps 1");
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.err, HasSubstr("holds a dictionary already"));
+}
+
+TEST_F(Sae, TranscodersOfAllLayersMakeAGraph) {
+  const std::string graph = "graph 'The fox waited in the forest, and the hare saw the' ";
+  for (int layer = 0; layer < 6; ++layer) {
+    const Outcome trained = run_heed(fmt::format(
+        "sae train --data {} --point blocks.{}.ln2.hook_normalized --to blocks.{}.hook_mlp_out "
+        "--features 96 -k 8 --batch 256 --buffer 1024 --window 64 --rate 0.002 --steps 4 -o {}",
+        path("stories.txt"), layer, layer, path(fmt::format("all/layer_{}", layer))));
+    ASSERT_EQ(trained.status, 0) << trained.err;
+    if (layer == 4) {
+      const Outcome few = run_heed(graph + "--transcoders " + path("all"));
+      EXPECT_EQ(few.status, 2);
+      EXPECT_THAT(few.err, HasSubstr("no transcoder for layers 5"));
+    }
+  }
+  const Json found = json_of(graph + "--transcoders " + path("all") +
+                             " --features 3 --json --out " + path("graph.json"));
+  ASSERT_EQ(found["features"].size(), 3U);
+  EXPECT_GE(found["features"][0]["influence"], found["features"][1]["influence"]);
+  EXPECT_GT(found["share_of_errors"].get<double>(), 0);
+  const Json written = Json::parse(read_text_file(directory_.path() / "graph.json", 1 << 26));
+  const auto has_kind = [&](const std::string& kind) {
+    return std::ranges::any_of(written["nodes"],
+                               [&](const Json& node) { return node["feature_type"] == kind; });
+  };
+  EXPECT_TRUE(has_kind("cross layer transcoder"));
+  EXPECT_TRUE(has_kind("mlp reconstruction error"));
+  const Outcome shown = run_heed(graph + "--transcoders " + path("all") + " --features 3");
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("L" + found["features"][0]["layer"].dump() + "F" +
+                                   found["features"][0]["feature"].dump()));
+  EXPECT_THAT(shown.out, HasSubstr("transcoders leave out"));
 }
 
 TEST_F(Sae, RefusesWhatCannotBe) {

@@ -33,7 +33,7 @@ class Graphs(TestCase):
                 strongest = int(np.abs(cache["pre", layer][0, last]).argmax())
                 targets += [("neuron", layer, last, strongest), ("neuron", layer, 1, 2)]
             for baseline in ("mean", "alternatives"):
-                edges, bias, reads = graphs.edges_into(model, tokens, targets, baseline)
+                edges, bias, reads, _ = graphs.edges_into(model, tokens, targets, baseline)
                 for row, target in enumerate(targets):
                     if target[0] == "neuron":
                         wanted = cache["pre", target[1]][0][target[2:]]
@@ -180,10 +180,21 @@ class Graphs(TestCase):
         """A few of the texts of scripts/measure_evidence.py, which has the same limits for 30."""
         script = runpy.run_path(str(SOURCE / "scripts" / "measure_evidence.py"))
         for subject, count, neurons in (("mole", 5, 16), ("pronoun", 4, 16), ("culprit", 2, 8)):
-            found, drawn, _, kept = script["measure"](self.model, subject, count, 5, neurons).mean(0)
+            found, drawn, _, kept, _ = script["measure"](self.model, subject, count, 5, neurons).mean(0)
             self.assertGreaterEqual(found, 0.9, subject)
             self.assertLessEqual(drawn, 0.2, subject)
             self.assertGreater(kept, 1)
+
+    def test_the_evidence_is_in_graphs_of_the_starters_transcoders(self):
+        script = runpy.run_path(str(SOURCE / "scripts" / "measure_evidence.py"))
+        transcoders = heed.sae.load_all(str(SOURCE / "models" / "starter" / "transcoders"))
+        self.assertEqual(len(transcoders), self.model.cfg.n_layers)
+        for subject, count in (("mole", 5), ("pronoun", 4)):
+            found, drawn, _, _, errors = script["measure"](self.model, subject, count, 5, 16,
+                                                           transcoders).mean(0)
+            self.assertGreaterEqual(found, 0.9, subject)
+            self.assertLessEqual(drawn, 0.2, subject)
+            self.assertLess(errors, 0.3, subject)
 
     def test_evidence_is_where_the_grammar_says(self):
         cases = heed.microworld.evidence(self.model, "pronoun", 5, 5)
@@ -219,6 +230,138 @@ class Graphs(TestCase):
         self.assertEqual([path.share for path in paths],
                          sorted((path.share for path in paths), reverse=True))
         self.assertIn("->", str(paths[0]))
+
+    def transcoders(self, model=None, steps=20):
+        """One for each layer, of a few steps of training."""
+        model = model or self.model
+        found = []
+        for layer in range(model.cfg.n_layers):
+            names = f"blocks.{layer}.hook_resid_mid", f"blocks.{layer}.hook_mlp_out"
+            _, cache = model.run_with_cache(TEXT * 3, list(names))
+            x, y = (cache[name][0] for name in names)
+            trainer = heed.sae.Trainer(256, x, y, *names, k=8, lr=1e-2, steps=steps)
+            for _ in range(steps):
+                trainer.step(x, y)
+            found.append(trainer.sae)
+        return found
+
+    def test_features_are_nodes_whose_edges_add_up_to_their_activations(self):
+        transcoders = self.transcoders()
+        tokens = self.model.to_tokens(TEXT)
+        positions, layers = tokens.shape[1], self.model.cfg.n_layers
+        logits, cache = self.model.run_with_cache(tokens, ["resid_mid", "mlp_out"])
+        last = np.float64(logits[0, -1])
+        acts = [each.encode(cache["resid_mid", layer][0]) for layer, each in enumerate(transcoders)]
+        targets, wanted = [("logit", int(last.argmax()))], [last.max() - last.mean()]
+        for layer, values in enumerate(acts):
+            for position in (positions - 1, 3):
+                feature = int(values[position].argmax())
+                targets.append(("feature", layer, position, feature))
+                wanted.append(float(values[position, feature]))
+        found = graphs.edges_into(self.model, tokens, targets, transcoders=transcoders)
+        self.assertEqual(found.edges.shape[1], positions * (1 + layers) + len(found.features))
+        self.assertEqual(sorted(found.features), found.features)
+        self.assertEqual(len(found.features), sum(np.count_nonzero(values) for values in acts))
+        sums = found.edges.sum(1, dtype=np.float64) + found.biases
+        scale = np.abs(found.edges).sum(1)
+        np.testing.assert_array_less(np.abs(sums - wanted), 1e-4 + 1e-5 * scale)
+        np.testing.assert_array_less(np.abs(found.reads - wanted), 1e-4 + 1e-5 * scale)
+
+    def test_edges_from_features_and_errors_are_gradients_that_pass_no_feature(self):
+        """Beside a backward pass of the model with the transcoders and their errors in it, with
+        patterns and deviations held and every feature's gradient taken off it."""
+        transcoders = self.transcoders()
+        tokens = self.model.to_tokens(TEXT)
+        positions, layers = tokens.shape[1], self.model.cfg.n_layers
+        word = int(self.model(TEXT)[0, -1].argmax())
+        weights = np.zeros((1, positions, self.model.cfg.d_vocab), np.float32)
+        weights[0, -1] = -1 / self.model.cfg.d_vocab
+        weights[0, -1, word] += 1
+        of_features = {}
+
+        def cut(gradient, hook):
+            of_features[hook.name] = gradient[0].copy()
+            gradient[...] = 0
+
+        points = ["hook_sae_acts_post", "hook_sae_error"]
+        with self.model.saes(transcoders, use_error_term=True, incl_bwd=True):
+            names = [name for name in self.model.hook_names if name.endswith(tuple(points))]
+            _, cache = self.model.run_with_cache(
+                tokens, ["resid_pre0", "resid_post", *names], incl_bwd=True, logit_target=weights,
+                bwd_hooks=[("hook_sae_acts_post", cut)], freeze=["pattern", "scale"], return_type=None)
+        found = graphs.edges_into(self.model, TEXT, [("logit", word)], transcoders=transcoders)
+        wanted = [(cache["resid_pre0_grad"] * cache["resid_pre0"]).sum(-1)[0]]
+        for i, each in enumerate(transcoders):
+            acts = cache[each.name + ".hook_sae_acts_post"][0]
+            product = acts * of_features[each.name + ".hook_sae_acts_post"]
+            wanted.append(product[acts != 0])
+        for i in range(layers):
+            error = cache[f"blocks.{i}.hook_mlp_out.hook_sae_error"]
+            wanted.append((error * cache[f"blocks.{i}.hook_resid_post_grad"]).sum(-1)[0])
+        self.assert_close(found.edges[0], np.concatenate(wanted), 1e-5)
+
+    def test_a_graph_of_features(self):
+        transcoders = self.transcoders()
+        graph = graphs.attribution_graph(self.model, TEXT, max_neurons=96, transcoders=transcoders)
+        positions = graph.tokens.shape[1]
+        self.assertEqual(len(graph.of_kind("feature")), 96)
+        self.assertEqual(len(graph.of_kind("error")), positions * self.model.cfg.n_layers)
+        self.assertEqual(graph.of_kind("neuron"), [])
+        self.assertAlmostEqual(graph.token_influence().sum() + graph.of_errors + graph.left_out
+                               + graph.of_biases, 1, places=5)
+        self.assertIn("96 features", repr(graph))
+        effects = graph.effects(5)
+        self.assertEqual({node.kind for node, _ in effects}, {"feature"})
+        node, change = effects[0]
+        row = transcoders[node.layer].W_dec[node.number]
+
+        def off(values, hook):
+            values[0, node.position] -= np.float32(node.value) * row
+
+        word = graph.nodes[graph.of_kind("logit")[0]].number
+        value = lambda hooks: (lambda row: row[word] - row.mean())(
+            np.float64(self.model.run_with_hooks(TEXT, hooks)[0, -1]))
+        self.assertAlmostEqual(change, value([(f"blocks.{node.layer}.hook_mlp_out", off)]) - value([]),
+                               places=4)
+        found = graph.pruned(0.7).to_json()
+        self.assertEqual(found["metadata"]["transcoder_list"], [each.name for each in transcoders])
+        kinds = {}
+        for each in found["nodes"]:
+            kinds.setdefault(each["feature_type"], []).append(each)
+        self.assertEqual(set(kinds), {"embedding", "cross layer transcoder",
+                                      "mlp reconstruction error", "logit"})
+        for each in kinds["cross layer transcoder"]:
+            layer, feature, position = map(int, each["node_id"].split("_"))
+            both = layer + feature
+            self.assertEqual(each["feature"], both * (both + 1) // 2 + feature)
+            self.assertEqual((each["layer"], each["ctx_idx"]), (str(layer), position))
+            self.assertGreater(each["activation"], 0)
+        targets = {link["target"] for link in found["links"]}
+        for each in kinds["mlp reconstruction error"]:
+            self.assertEqual(each["feature"], -1)
+            self.assertIsNone(each["activation"])
+            self.assertNotIn(each["node_id"], targets)
+        names = [node["node_id"] for node in found["nodes"]]
+        self.assertEqual(len(set(names)), len(names))
+        one = graphs.estimate(self.model, 100, transcoders=transcoders)
+        self.assertLess(one.bytes, graphs.estimate(self.model, 100).bytes)
+
+    def test_transcoders_that_do_not_fit_are_refused(self):
+        transcoders = self.transcoders(steps=1)
+        rows = np.random.default_rng(0).standard_normal((32, 192)).astype(np.float32)
+        other = heed.sae.Trainer(64, rows, hook_name="blocks.0.hook_resid_mid", k=4).sae
+        narrow = heed.sae.Trainer(64, rows[:, :64], rows, "blocks.0.hook_resid_mid",
+                                  "blocks.0.hook_mlp_out", k=4).sae
+        away = heed.sae.Trainer(64, rows, rows, "blocks.0.hook_resid_pre",
+                                "blocks.0.hook_mlp_out", k=4).sae
+        for given, message in ((transcoders[1:], "no transcoder for layers 0"),
+                               (transcoders + transcoders[:1], "two transcoders"),
+                               ([other] + transcoders[1:], "needs transcoders"),
+                               ([narrow] + transcoders[1:], "64 inputs"),
+                               ([away] + transcoders[1:], "hook_resid_pre"),
+                               (["transcoders"], "a transcoder is 'transcoders'")):
+            with self.subTest(message), self.assertRaisesRegex(heed.errors.InvalidArgument, message):
+                graphs.attribution_graph(self.model, TEXT, transcoders=given)
 
     def test_pruning_and_the_viewers_format(self):
         small = self.graph.pruned(0.5, 0.9)

@@ -116,6 +116,44 @@ class Training(TestCase):
         with self.assertRaisesRegex(heed.errors.Error, "MiB"):
             heed.sae.train(self.model, POINT, 1 << 25, text=self.text)
 
+    def test_resampling_revives_features_that_otherwise_stay_dead(self):
+        """Two of 32 directions and an offset make a row: many of the features that it begins with point
+        away from all rows, have no gradient, and stay as they are."""
+        directions = np.random.default_rng(5).standard_normal((32, 16))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+
+        def train(architecture, resample_every, steps=1000):
+            generator = np.random.default_rng(9)
+
+            def draw():
+                return np.float32(directions[generator.integers(0, 32, (256, 2))].sum(1) + 0.75)
+
+            x = draw()
+            trainer = heed.sae.Trainer(64, x, x, "read", "written", architecture=architecture,
+                                       l1_coefficient=0.01, l0_coefficient=0.005, lr=1e-3, steps=steps,
+                                       dead_after=40 * 256, auxiliary_coefficient=0,
+                                       resample_every=resample_every)
+            resampled = 0
+            for _ in range(steps):
+                last = trainer.step(x, x)
+                resampled += last["resampled_features"]
+                x = draw()
+            return last, resampled, trainer.sae
+
+        for architecture in ("standard", "jumprelu"):
+            with self.subTest(architecture):
+                without, none, _ = train(architecture, 0)
+                revived, some, _ = train(architecture, 100)
+                self.assertEqual(none, 0)
+                self.assertGreaterEqual(without["dead_features"], 6)
+                self.assertGreaterEqual(some, without["dead_features"])
+                self.assertLessEqual(revived["dead_features"], without["dead_features"] // 3)
+                self.assertLess(revived["loss"], 0.9 * without["loss"])
+        (_, once, first), (_, again, second) = (train("standard", 100, 200) for _ in range(2))
+        self.assertGreater(once, 0)
+        self.assertEqual(once, again)
+        self.assertTrue(np.array_equal(first.W_enc, second.W_enc))
+
 
 if __name__ == "__main__":
     unittest.main()

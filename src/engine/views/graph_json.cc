@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "engine/views/token_json.h"
+#include "microscope/features/dictionary.h"
 
 namespace heed {
 namespace {
@@ -15,7 +16,9 @@ namespace {
 std::string node_id(const GraphNode& node) {
   switch (node.kind) {
     case NodeKind::token: return fmt::format("E_{}_{}", node.number, node.position);
-    case NodeKind::neuron: return fmt::format("{}_{}_{}", node.layer, node.number, node.position);
+    case NodeKind::neuron:
+    case NodeKind::feature: return fmt::format("{}_{}_{}", node.layer, node.number, node.position);
+    case NodeKind::error: return fmt::format("error_{}_{}", node.layer, node.position);
     case NodeKind::logit: break;
   }
   return fmt::format("{}_{}_{}", node.layer + 1, node.number, node.position);
@@ -29,16 +32,18 @@ std::string layer_id(const GraphNode& node) {
 const char* feature_type(NodeKind kind) {
   switch (kind) {
     case NodeKind::token: return "embedding";
-    case NodeKind::neuron: return "cross layer transcoder";
+    case NodeKind::neuron:
+    case NodeKind::feature: return "cross layer transcoder";
+    case NodeKind::error: return "mlp reconstruction error";
     case NodeKind::logit: break;
   }
   return "logit";
 }
 
-// Layer and neuron as one number: Cantor's pairing.
+// Layer and neuron or feature as one number: Cantor's pairing.
 std::int64_t feature_number(const GraphNode& node) {
   if (node.kind == NodeKind::token) return node.position;
-  if (node.kind == NodeKind::logit) return node.number;
+  if (node.kind == NodeKind::logit || node.kind == NodeKind::error) return node.number;
   const std::int64_t sum = node.layer + node.number;
   return sum * (sum + 1) / 2 + node.number;
 }
@@ -48,6 +53,8 @@ std::string label(const LoadedModel& model, const GraphNode& node) {
   switch (node.kind) {
     case NodeKind::token: return text();
     case NodeKind::neuron: return fmt::format("L{}N{}@{}", node.layer, node.number, node.position);
+    case NodeKind::feature: return fmt::format("L{}F{}@{}", node.layer, node.number, node.position);
+    case NodeKind::error: return fmt::format("L{} error@{}", node.layer, node.position);
     case NodeKind::logit: break;
   }
   return fmt::format("Output \"{}\" (p={:.3f})", text(), node.value);
@@ -73,8 +80,9 @@ OrderedJson graph_json(const LoadedModel& model, const AttributionGraph& graph,
                      {"jsNodeId", node_id(node)},
                      {"clerp", label(model, node)},
                      {"influence", node.influence},
-                     {"activation", node.kind == NodeKind::neuron ? OrderedJson(node.value)
-                                                                  : OrderedJson(nullptr)}});
+                     {"activation", node.kind == NodeKind::neuron || node.kind == NodeKind::feature
+                                        ? OrderedJson(node.value)
+                                        : OrderedJson(nullptr)}});
     has_target = has_target || is_logit;
   }
   for (std::size_t target = 0; target < graph.nodes.size(); ++target) {
@@ -85,6 +93,10 @@ OrderedJson graph_json(const LoadedModel& model, const AttributionGraph& graph,
                        {"weight", graph.edge(target, source)}});
     }
   }
+  OrderedJson transcoders = OrderedJson::array();
+  for (const SparseDictionary& each : graph.transcoders) {
+    transcoders.push_back(each.dictionary().specification().input_point);
+  }
   OrderedJson pieces = OrderedJson::array();
   std::string text = prompt;
   for (const std::int32_t token : graph.tokens) {
@@ -94,7 +106,7 @@ OrderedJson graph_json(const LoadedModel& model, const AttributionGraph& graph,
   return {{"metadata",
            {{"slug", "heed"},
             {"scan", model.name},
-            {"transcoder_list", OrderedJson::array()},
+            {"transcoder_list", std::move(transcoders)},
             {"prompt_tokens", std::move(pieces)},
             {"prompt", std::move(text)},
             {"node_threshold", nullptr},

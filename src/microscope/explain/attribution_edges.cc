@@ -28,12 +28,25 @@ double dot(std::span<const float> a, View<const float> b) {
 
 }  // namespace
 
-void require_attribution_graph(const Transformer& model) {
+void require_attribution_graph(const Transformer& model, const LayerTranscoders& transcoders) {
   const StackSpecification& stack = model.specification();
   require_predicts_next(stack, "an attribution graph");
   require_sums_to_logits(stack, "an attribution graph");
-  require(!stack.block.feed_forward.gated, ErrorCode::unsupported,
-          "an attribution graph needs neurons without a gate: what a gated neuron reads is no sum");
+  require(!stack.block.feed_forward.gated || !transcoders.empty(), ErrorCode::unsupported,
+          "an attribution graph needs neurons without a gate, or transcoders: what a gated neuron "
+          "reads is no sum");
+}
+
+void require_attribution_graph(const Transformer& model) {
+  require_attribution_graph(model, LayerTranscoders({}, model));
+}
+
+GraphSources GraphSources::expected(const StackSpecification& stack, std::int64_t positions,
+                                    const LayerTranscoders& transcoders) {
+  if (!transcoders.empty()) {
+    return {positions, transcoders.expected_features(positions), stack.layers * positions};
+  }
+  return {.positions = positions, .units = stack.layers * positions * stack.feed_forward()};
 }
 
 // Of some targets, the deepest first: at layer l the first of them have a gradient.
@@ -49,7 +62,10 @@ class AttributionEdges::Backward {
         order_(order),
         edges_(edges),
         biases_(biases),
-        stream_(Shape{std::ssize(targets) * positions_, stack_.channels}) {}
+        stream_(Shape{std::ssize(targets) * positions_, stack_.channels}),
+        ones_(Shape{stack_.channels}) {
+    ones_.fill(1.0F);
+  }
 
   void run() {
     begin_at_logits();
@@ -57,13 +73,14 @@ class AttributionEdges::Backward {
       if (of_.poll_) of_.poll_();
       const std::int64_t after = count_from(layer + 1), here = count_from(layer);
       if (here == 0) continue;
-      if (after > 0) feed_forward(layer, after);
+      if (after > 0 && of_.transcoded_ != nullptr) transcoders(layer, after);
+      if (after > 0 && of_.transcoded_ == nullptr) feed_forward(layer, after);
       // Feed-forward of a parallel block reads the stream before attention.
-      if (!stack_.is_parallel()) begin_at_neurons(layer, after, here);
+      if (!stack_.is_parallel()) begin_at_units(layer, after, here);
       if (const std::int64_t past = stack_.is_parallel() ? after : here; past > 0) {
         attention(layer, past);
       }
-      if (stack_.is_parallel()) begin_at_neurons(layer, after, here);
+      if (stack_.is_parallel()) begin_at_units(layer, after, here);
     }
     end_at_tokens();
   }
@@ -130,7 +147,8 @@ class AttributionEdges::Backward {
     }
   }
 
-  void begin_at_neurons(std::int64_t layer, std::int64_t first, std::int64_t end) {
+  void begin_at_units(std::int64_t layer, std::int64_t first, std::int64_t end) {
+    if (of_.transcoded_ != nullptr) return begin_at_features(layer, first, end);
     const BlockParameters& block = parameters_.blocks[static_cast<std::size_t>(layer)];
     const BlockActivations& saved = of_.pass_.activations().block(layer);
     for (std::int64_t row = first; row < end; ++row) {
@@ -139,6 +157,65 @@ class AttributionEdges::Backward {
       begin(row, neuron.position, block.norm_2,
             stack_.shares_norm() ? saved.norm_1_saved : saved.norm_2_saved,
             kernels::multiplied_row(block.up, neuron.number));
+    }
+  }
+
+  // Adds to d_x (R, C), of the stream from row `begin` on, the gradient of what the transcoder of a
+  // layer reads.
+  void transcoder_input_backward(std::int64_t layer, std::int64_t begin, View<const float> d_input,
+                                 View<float> d_x) const {
+    if (!of_.transcoded_->transcoders().reads_norm(layer)) return kernels::add(d_x, d_input, d_x);
+    const BlockActivations& saved = of_.pass_.activations().block(layer);
+    NormWeights norm{};
+    norm.gain = ones_;
+    norm_backward(norm, stack_.shares_norm() ? saved.norm_1_saved : saved.norm_2_saved, begin,
+                  d_input, d_x);
+  }
+
+  void begin_at_features(std::int64_t layer, std::int64_t first, std::int64_t end) {
+    const Dictionary& dictionary = of_.transcoded_->transcoders().of(layer);
+    for (std::int64_t row = first; row < end; ++row) {
+      const GraphTarget& feature = target(row);
+      const FeatureReading reading = feature_reading(dictionary, feature.number);
+      bias(row) += reading.bias;
+      transcoder_input_backward(
+          layer, feature.position,
+          {reading.weights.data(), {1, static_cast<std::int64_t>(reading.weights.size())}},
+          stream(row).slice(0, feature.position, feature.position + 1));
+    }
+  }
+
+  // What features, the bias and what is left out give to these targets; no gradient passes
+  // features, but that of W_skip does.
+  void transcoders(std::int64_t layer, std::int64_t count) {
+    const TranscodedPass& pass = *of_.transcoded_;
+    const LayerTranscoders& all = pass.transcoders();
+    add_bias(all.of(layer).weights().decoder_bias.view(), streams(count), count);
+    const View<const float> error = pass.error(layer);
+    const std::int64_t errors = positions_ + of_.sources_.units + layer * positions_;
+    std::vector<float> d_features;
+    for (std::int64_t row = 0; row < count; ++row) {
+      for (const LayerTranscoders::Writer& writer : all.writers(layer)) {
+        const FeatureRows& active = pass.active(writer.layer);
+        d_features.assign(active.values.size(), 0.0F);
+        all.of(writer.layer).reconstruct_backward(active, stream(row), d_features, writer.point);
+        float* const found = edges(row).data() + positions_ + pass.first(writer.layer);
+        for (std::size_t e = 0; e < d_features.size(); ++e) {
+          found[e] += d_features[e] * active.values[e];
+        }
+      }
+      for (std::int64_t t = 0; t <= target(row).position; ++t) {
+        edges(row)[static_cast<std::size_t>(errors + t)] =
+            static_cast<float>(dot(stream(row)[t].span(), error[t]));
+      }
+    }
+    const Tensor<float>& skip = all.of(layer).weights().skip;
+    if (!skip.present()) return;
+    Tensor<float> d_input(Shape{count * positions_, skip.shape()[1]});
+    kernels::linear_backward_input(skip.view(), streams(count), d_input);
+    for (std::int64_t row = 0; row < count; ++row) {
+      transcoder_input_backward(
+          layer, 0, d_input.view().slice(0, row * positions_, (row + 1) * positions_), stream(row));
     }
   }
 
@@ -239,16 +316,17 @@ class AttributionEdges::Backward {
   View<float> edges_;
   std::span<double> biases_;
   Tensor<float> stream_;  // (targets · T, C): gradients of the stream
+  Tensor<float> ones_;    // (C): the gain of a norm before its gain
 };
 
-AttributionEdges::AttributionEdges(const RecordedPass& pass, LogitBaseline baseline,
-                                   std::function<void()> poll)
+AttributionEdges::AttributionEdges(const RecordedPass& pass, const LayerTranscoders& transcoders,
+                                   LogitBaseline baseline, std::function<void()> poll)
     : pass_(pass),
       stack_(pass.model().specification()),
       baseline_(baseline),
       poll_(std::move(poll)),
       positions_(pass.positions()) {
-  require_attribution_graph(pass.model());
+  require_attribution_graph(pass.model(), transcoders);
   require(pass.edited_by() == nullptr, ErrorCode::unsupported,
           "an attribution graph needs the model as it is: edits and hooks have no edges");
   const Tensor<float> logits = pass.logits(positions_ - 1, positions_);
@@ -256,38 +334,57 @@ AttributionEdges::AttributionEdges(const RecordedPass& pass, LogitBaseline basel
           "the model gives logits that are not finite, which have no edges");
   logits_.assign(logits.span().begin(), logits.span().end());
   probabilities_ = probabilities_of(logits_);
-}
-
-std::int64_t AttributionEdges::source_count(const StackSpecification& stack,
-                                            std::int64_t positions) {
-  return positions * (1 + stack.layers * stack.feed_forward());
+  sources_ = GraphSources::expected(stack_, positions_, transcoders);
+  if (transcoders.empty()) return;
+  transcoded_ = std::make_unique<TranscodedPass>(transcoders, pass);
+  sources_.units = transcoded_->features();
 }
 
 std::int64_t AttributionEdges::bytes_needed(const StackSpecification& stack, std::int64_t positions,
-                                            std::int64_t targets) {
+                                            std::int64_t targets,
+                                            const LayerTranscoders& transcoders) {
+  const std::int64_t widest = transcoders.empty() ? stack.feed_forward() : stack.channels;
   const std::int64_t row =
       2 * stack.channels +
-      std::max(stack.feed_forward(),
-               stack.attention_width() + stack.block.attention.key_value_width());
-  return static_cast<std::int64_t>(sizeof(float)) *
-         (targets * positions * row + positions * positions);
+      std::max(widest, stack.attention_width() + stack.block.attention.key_value_width());
+  std::int64_t numbers = targets * positions * row + positions * positions;
+  if (!transcoders.empty()) {
+    // What each transcoder reads, its input and error; its active features and a target's
+    // gradients.
+    numbers += 3 * stack.layers * positions * stack.channels +
+               3 * transcoders.expected_features(positions);
+  }
+  return static_cast<std::int64_t>(sizeof(float)) * numbers;
 }
 
-double AttributionEdges::work(const StackSpecification& stack, std::int64_t positions) {
+double AttributionEdges::work(const StackSpecification& stack, std::int64_t positions,
+                              const LayerTranscoders& transcoders) {
   const auto width = static_cast<double>(stack.attention_width()),
-             values = static_cast<double>(stack.block.attention.key_value_width());
-  const double of_row = static_cast<double>(stack.channels) *
-                            (static_cast<double>(stack.feed_forward()) + width + values) +
-                        width * static_cast<double>(positions) / 2;
-  return static_cast<double>(stack.layers * positions) * of_row;
+             values = static_cast<double>(stack.block.attention.key_value_width()),
+             layers = static_cast<double>(stack.layers),
+             channels = static_cast<double>(stack.channels);
+  const double of_units = transcoders.empty()
+                              ? layers * channels * static_cast<double>(stack.feed_forward())
+                              : transcoders.work_of_edges();
+  const double of_row =
+      layers * (channels * (width + values) + width * static_cast<double>(positions) / 2);
+  return static_cast<double>(positions) * (of_units + of_row);
 }
 
-std::int64_t AttributionEdges::source_of(const GraphTarget& neuron) const {
-  return positions_ + (neuron.layer * positions_ + neuron.position) * stack_.feed_forward() +
-         neuron.number;
+std::int64_t AttributionEdges::source_of(const GraphTarget& unit) const {
+  if (transcoded_ != nullptr) return positions_ + transcoded_->number_of(feature_of(unit));
+  return positions_ + (unit.layer * positions_ + unit.position) * stack_.feed_forward() +
+         unit.number;
 }
 
-GraphTarget AttributionEdges::neuron_of(std::int64_t source) const {
+GraphTarget AttributionEdges::unit_of(std::int64_t source) const {
+  if (transcoded_ != nullptr) {
+    const TranscodedPass::Feature found = transcoded_->feature(source - positions_);
+    return {.kind = NodeKind::feature,
+            .layer = found.layer,
+            .position = found.position,
+            .number = found.number};
+  }
   const std::int64_t at = source - positions_, width = stack_.feed_forward();
   return {.kind = NodeKind::neuron,
           .layer = at / width / positions_,
@@ -295,11 +392,13 @@ GraphTarget AttributionEdges::neuron_of(std::int64_t source) const {
           .number = at % width};
 }
 
-float AttributionEdges::value(const GraphTarget& neuron) const {
-  return pass_.activations().block(neuron.layer).feed_forward.post(neuron.position, neuron.number);
+float AttributionEdges::value(const GraphTarget& unit) const {
+  if (transcoded_ != nullptr) return transcoded_->activation(feature_of(unit));
+  return pass_.activations().block(unit.layer).feed_forward.post(unit.position, unit.number);
 }
 
 double AttributionEdges::read(const GraphTarget& target) const {
+  if (target.kind == NodeKind::feature) return transcoded_->read(feature_of(target));
   if (target.kind == NodeKind::neuron) {
     return pass_.activations().block(target.layer).feed_forward.pre(target.position, target.number);
   }
@@ -328,8 +427,10 @@ void AttributionEdges::fill_logit_weights(std::int64_t token, std::span<float> w
 }
 
 void AttributionEdges::require_target(const GraphTarget& target) const {
-  require(target.kind != NodeKind::token, ErrorCode::invalid_argument,
-          "a token reads nothing: expected a neuron or a logit");
+  const NodeKind unit = transcoded_ != nullptr ? NodeKind::feature : NodeKind::neuron;
+  require(target.kind == NodeKind::logit || target.kind == unit, ErrorCode::invalid_argument,
+          "a {} is no target: expected a {} or a logit", node_kind_name(target.kind),
+          node_kind_name(unit));
   if (target.kind == NodeKind::logit) {
     require(target.number >= 0 && target.number < stack_.vocabulary_size,
             ErrorCode::invalid_argument, "token {} is outside the vocabulary of {}", target.number,
@@ -337,9 +438,17 @@ void AttributionEdges::require_target(const GraphTarget& target) const {
     return;
   }
   checked_layer(target.layer, stack_);
-  checked_neuron(target.number, stack_);
   require(target.position >= 0 && target.position < positions_, ErrorCode::invalid_argument,
           "position {} is outside the text of {} tokens", target.position, positions_);
+  if (target.kind == NodeKind::neuron) {
+    checked_neuron(target.number, stack_);
+    return;
+  }
+  const std::int64_t features =
+      transcoded_->transcoders().of(target.layer).specification().features;
+  require(target.number >= 0 && target.number < features, ErrorCode::invalid_argument,
+          "feature {} does not exist: the transcoder of layer {} has features 0 to {}",
+          target.number, target.layer, features - 1);
 }
 
 void AttributionEdges::into(std::span<const GraphTarget> targets, View<float> edges,

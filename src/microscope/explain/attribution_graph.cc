@@ -18,18 +18,16 @@
 namespace heed {
 namespace {
 
-constexpr std::int64_t max_together = 64;         // neurons chosen at a time
+constexpr std::int64_t max_together = 64;         // neurons or features chosen at a time
 constexpr std::int64_t max_gradient_rows = 4096;  // positions of all nodes of one backward pass
 constexpr std::int64_t max_likeliest = 10;
 constexpr double likeliest_share = 0.95;
 constexpr double tiny = 1e-30;
 constexpr std::int64_t timed_positions = 32;
 
-// Neurons that become nodes at most: there may be fewer than are asked for.
-std::int64_t wanted_neurons(const StackSpecification& stack, std::int64_t positions,
-                            const GraphOptions& options) {
-  return std::min(options.max_neurons,
-                  AttributionEdges::source_count(stack, positions) - positions);
+// Neurons or features that become nodes at most: there may be fewer than are asked for.
+std::int64_t wanted_units(const GraphSources& sources, const GraphOptions& options) {
+  return std::min(options.max_neurons, sources.units);
 }
 
 std::int64_t explained_count(const GraphOptions& options) {
@@ -41,10 +39,10 @@ std::int64_t nodes_of_one_pass(std::int64_t positions) {
 }
 
 // Seconds of the work, at the rate of a pass over the first positions.
-double graph_seconds(const Transformer& model, std::int64_t positions,
-                     const GraphOptions& options) {
+double graph_seconds(const Transformer& model, const GraphSources& sources,
+                     const GraphOptions& options, const LayerTranscoders& transcoders) {
   const StackSpecification& stack = model.specification();
-  const std::int64_t few = std::min(positions, timed_positions);
+  const std::int64_t few = std::min(sources.positions, timed_positions);
   const std::vector<std::int32_t> tokens(static_cast<std::size_t>(few), 0);
   const StackActivations activations(stack, 1, few, Keep::one_block);
   const auto begin = std::chrono::steady_clock::now();
@@ -55,17 +53,55 @@ double graph_seconds(const Transformer& model, std::int64_t positions,
                         static_cast<double>(stack.block.attention.projected_width() +
                                             stack.attention_width() + 2 * stack.feed_forward());
   const double rate = of_row * static_cast<double>(few) / std::max(pass.count(), 1e-9);
-  return (AttributionEdges::work(stack, positions) *
-              static_cast<double>(wanted_neurons(stack, positions, options) +
-                                  explained_count(options)) +
-          of_row * static_cast<double>(positions)) /
+  const double targets =
+      static_cast<double>(wanted_units(sources, options) + explained_count(options));
+  return (AttributionEdges::work(stack, sources.positions, transcoders) * targets +
+          (of_row + transcoders.work_of_encoding()) * static_cast<double>(sources.positions)) /
          rate;
 }
 
-void require_options(const Transformer& model, const GraphOptions& options) {
-  require_attribution_graph(model);
+// Bytes of a graph of these sources.
+std::int64_t bytes_of_sources(const Transformer& model, const GraphSources& sources,
+                              const GraphOptions& options, const LayerTranscoders& transcoders) {
+  const StackSpecification& stack = model.specification();
+  const std::int64_t units = wanted_units(sources, options);
+  const std::int64_t logits = explained_count(options);
+  const std::int64_t together =
+      std::min(nodes_of_one_pass(sources.positions), std::max(units, logits));
+  // The largest matrix, restored where the weights are prepared; and the logits' weights.
+  const bool is_prepared = model.parameters().prepared_format() != kernels::WeightFormat::f32;
+  const std::int64_t largest =
+      is_prepared ? stack.channels * std::max(stack.vocabulary_size, stack.feed_forward()) : 0;
+  const std::int64_t bytes =
+      4 * (largest + logits * stack.vocabulary_size) + 24 * sources.count() +
+      AttributionEdges::bytes_needed(stack, sources.positions, together, transcoders) +
+      RecordedPass::bytes_needed(model.architecture(), sources.positions);
+  // Rows of edges, and edges between nodes, which may be more than a number of 64 bits counts.
+  const auto targets = static_cast<double>(units + logits);
+  const double nodes = targets + static_cast<double>(sources.positions + sources.errors);
+  const double edges = 4.0 * static_cast<double>(sources.count()) * targets + 4.0 * nodes * nodes;
+  constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max() / 2;
+  return edges < static_cast<double>(unbounded - bytes) ? bytes + static_cast<std::int64_t>(edges)
+                                                        : unbounded;
+}
+
+void require_options(const Transformer& model, const GraphOptions& options,
+                     const LayerTranscoders& transcoders) {
+  require_attribution_graph(model, transcoders);
   require(options.max_neurons >= 1, ErrorCode::invalid_argument,
           "max_neurons is {}, expected at least 1", options.max_neurons);
+}
+
+void require_memory(const Transformer& model, const GraphSources& sources,
+                    const GraphOptions& options, const LayerTranscoders& transcoders) {
+  const std::int64_t bytes = bytes_of_sources(model, sources, options, transcoders);
+  if (bytes <= options.max_bytes) return;
+  fail(ErrorCode::invalid_argument,
+       "the edges of {} {} of {} tokens take {} MiB and about {:.2g} s, expected at most {} MiB: a "
+       "shorter text, or a smaller max_neurons",
+       wanted_units(sources, options), transcoders.empty() ? "neurons" : "features",
+       sources.positions, bytes >> 20, graph_seconds(model, sources, options, transcoders),
+       options.max_bytes >> 20);
 }
 
 struct ExplainedLogit {
@@ -111,7 +147,9 @@ std::vector<ExplainedLogit> explained_logits(std::span<const double> probabiliti
 class Expansion {
  public:
   Expansion(const AttributionEdges& edges, const std::vector<ExplainedLogit>& logits)
-      : edges_(edges), sources_(edges.sources()), is_expanded_(static_cast<std::size_t>(sources_)) {
+      : edges_(edges),
+        sources_(edges.sources().count()),
+        is_expanded_(static_cast<std::size_t>(sources_)) {
     double total = 0;
     for (const ExplainedLogit& logit : logits) total += logit.probability;
     std::vector<GraphTarget> targets;
@@ -120,18 +158,19 @@ class Expansion {
       weights_.push_back(logit.probability / std::max(total, tiny));
     }
     std::fill_n(is_expanded_.begin(), edges.positions(), true);
+    std::fill_n(is_expanded_.rbegin(), edges.sources().errors, true);
     add(targets);
   }
 
-  void add_neurons(std::int64_t most) {
-    while (neurons() < most) {
+  void add_units(std::int64_t most) {
+    while (units() < most) {
       const std::vector<std::int64_t> best =
-          most_influential(std::min(max_together, most - neurons()));
+          most_influential(std::min(max_together, most - units()));
       if (best.empty()) break;
       std::vector<GraphTarget> targets;
       for (const std::int64_t source : best) {
         is_expanded_[static_cast<std::size_t>(source)] = true;
-        targets.push_back(edges_.neuron_of(source));
+        targets.push_back(edges_.unit_of(source));
       }
       add(targets);
     }
@@ -142,7 +181,7 @@ class Expansion {
     std::vector<double> found(static_cast<std::size_t>(sources_));
     std::vector<std::size_t> order(targets_.size());
     std::iota(order.begin(), order.end(), 0);
-    // Logits are the first targets, and are deeper than all neurons.
+    // Logits are the first targets, and are deeper than all units.
     const auto depth = [&](std::size_t row) {
       return row < weights_.size() ? std::numeric_limits<std::int64_t>::max() : targets_[row].layer;
     };
@@ -176,7 +215,7 @@ class Expansion {
   double of_bias(std::size_t row) const { return std::abs(biases_[row]) / totals_[row]; }
 
   std::size_t logits() const { return weights_.size(); }
-  std::int64_t neurons() const { return std::ssize(targets_) - std::ssize(weights_); }
+  std::int64_t units() const { return std::ssize(targets_) - std::ssize(weights_); }
   const std::vector<GraphTarget>& targets() const { return targets_; }
   std::span<const float> row(std::size_t target) const { return rows_[target].span(); }
   double bias(std::size_t target) const { return biases_[target]; }
@@ -208,7 +247,7 @@ class Expansion {
     targets_.insert(targets_.end(), targets.begin(), targets.end());
   }
 
-  // Neurons that are not expanded yet.
+  // Neurons or features that are not expanded yet.
   std::vector<std::int64_t> most_influential(std::int64_t count) const {
     const std::vector<double> found = influence();
     const auto of = [&](std::int64_t source) { return found[static_cast<std::size_t>(source)]; };
@@ -235,7 +274,7 @@ class Expansion {
   std::vector<double> biases_;
 };
 
-// Tokens, neurons layer by layer, logits.
+// Tokens, errors and neurons or features layer by layer, logits.
 AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expansion,
                           const std::vector<ExplainedLogit>& logits,
                           std::span<const std::int32_t> tokens) {
@@ -253,20 +292,28 @@ AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expans
                            .influence = of_source(t)});
     columns.push_back(t);
   }
+  for (std::int64_t i = 0; i < edges.sources().errors; ++i) {
+    columns.push_back(edges.positions() + edges.sources().units + i);
+    graph.nodes.push_back({.kind = NodeKind::error,
+                           .layer = i / edges.positions(),
+                           .position = i % edges.positions(),
+                           .number = -1,
+                           .influence = of_source(columns.back())});
+  }
   for (std::size_t row = expansion.logits(); row < expansion.targets().size(); ++row) {
     rows.push_back(row);
   }
   std::ranges::sort(rows, {},
                     [&](std::size_t row) { return edges.source_of(expansion.targets()[row]); });
   for (const std::size_t row : rows) {
-    const GraphTarget& neuron = expansion.targets()[row];
-    columns.push_back(edges.source_of(neuron));
-    graph.nodes.push_back({.kind = NodeKind::neuron,
-                           .layer = neuron.layer,
-                           .position = neuron.position,
-                           .number = neuron.number,
-                           .value = edges.value(neuron),
-                           .read = edges.read(neuron),
+    const GraphTarget& unit = expansion.targets()[row];
+    columns.push_back(edges.source_of(unit));
+    graph.nodes.push_back({.kind = unit.kind,
+                           .layer = unit.layer,
+                           .position = unit.position,
+                           .number = unit.number,
+                           .value = edges.value(unit),
+                           .read = edges.read(unit),
                            .bias = expansion.bias(row),
                            .influence = of_source(columns.back())});
   }
@@ -300,74 +347,79 @@ AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expans
   return graph;
 }
 
+// Nodes of these kinds, the most influential first.
+std::vector<std::size_t> most_influential(const AttributionGraph& graph,
+                                          std::initializer_list<NodeKind> kinds) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (std::ranges::find(kinds, graph.nodes[i].kind) != kinds.end()) found.push_back(i);
+  }
+  std::ranges::stable_sort(found, std::greater{},
+                           [&](std::size_t i) { return graph.nodes[i].influence; });
+  return found;
+}
+
 }  // namespace
 
 std::int64_t graph_bytes(const Transformer& model, std::int64_t positions,
                          const GraphOptions& options) {
-  const StackSpecification& stack = model.specification();
-  const std::int64_t neurons = wanted_neurons(stack, positions, options);
-  const std::int64_t logits = explained_count(options);
-  const std::int64_t together = std::min(nodes_of_one_pass(positions), std::max(neurons, logits));
-  const std::int64_t sources = AttributionEdges::source_count(stack, positions);
-  // The largest matrix, restored where the weights are prepared; and the logits' weights.
-  const bool is_prepared = model.parameters().prepared_format() != kernels::WeightFormat::f32;
-  const std::int64_t largest =
-      is_prepared ? stack.channels * std::max(stack.vocabulary_size, stack.feed_forward()) : 0;
-  const std::int64_t bytes = 4 * (largest + logits * stack.vocabulary_size) + 24 * sources +
-                             AttributionEdges::bytes_needed(stack, positions, together) +
-                             RecordedPass::bytes_needed(model.architecture(), positions);
-  // Rows of edges, which may be more than a number of 64 bits counts.
-  const double edges = 4.0 * static_cast<double>(sources) * static_cast<double>(neurons + logits);
-  constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max() / 2;
-  return edges < static_cast<double>(unbounded - bytes) ? bytes + static_cast<std::int64_t>(edges)
-                                                        : unbounded;
+  const LayerTranscoders transcoders(options.transcoders, model);
+  return bytes_of_sources(model,
+                          GraphSources::expected(model.specification(), positions, transcoders),
+                          options, transcoders);
 }
 
 GraphEstimate estimate_graph(const Transformer& model, std::int64_t positions,
                              const GraphOptions& options) {
-  require_options(model, options);
+  const LayerTranscoders transcoders(options.transcoders, model);
+  require_options(model, options, transcoders);
   require(positions >= 1, ErrorCode::invalid_argument, "a text has at least one token, not {}",
           positions);
   require_positions_fit(model.specification(), positions);
-  return {.bytes = graph_bytes(model, positions, options),
-          .seconds = graph_seconds(model, positions, options)};
+  const GraphSources sources =
+      GraphSources::expected(model.specification(), positions, transcoders);
+  return {.bytes = bytes_of_sources(model, sources, options, transcoders),
+          .seconds = graph_seconds(model, sources, options, transcoders)};
 }
 
 AttributionGraph attribution_graph(const Transformer& model, std::span<const std::int32_t> tokens,
                                    const GraphOptions& options) {
-  require_options(model, options);
+  const LayerTranscoders transcoders(options.transcoders, model);
+  require_options(model, options, transcoders);
   require_text_fits(model.specification(), tokens);
-  const std::int64_t positions = std::ssize(tokens);
-  if (const std::int64_t bytes = graph_bytes(model, positions, options);
-      bytes > options.max_bytes) {
-    fail(ErrorCode::invalid_argument,
-         "the edges of {} neurons of {} tokens take {} MiB and about {:.2g} s, expected at most {} "
-         "MiB: a shorter text, or a smaller max_neurons",
-         wanted_neurons(model.specification(), positions, options), positions, bytes >> 20,
-         graph_seconds(model, positions, options), options.max_bytes >> 20);
-  }
+  require_memory(model,
+                 GraphSources::expected(model.specification(), std::ssize(tokens), transcoders),
+                 options, transcoders);
   const RecordedPass pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
-  const AttributionEdges edges(pass, options.baseline, options.poll);
+  const AttributionEdges edges(pass, transcoders, options.baseline, options.poll);
+  require_memory(model, edges.sources(), options, transcoders);  // as many as are active
   const std::vector<ExplainedLogit> logits =
       explained_logits(edges.probabilities(), options.logits);
   Expansion expansion(edges, logits);
-  expansion.add_neurons(options.max_neurons);
-  return graph_of(edges, expansion, logits, tokens);
+  expansion.add_units(options.max_neurons);
+  AttributionGraph graph = graph_of(edges, expansion, logits, tokens);
+  graph.transcoders = options.transcoders;
+  return graph;
 }
 
 NodeEdges edges_into(const Transformer& model, std::span<const std::int32_t> tokens,
-                     const std::vector<GraphTarget>& targets, LogitBaseline baseline) {
-  require_attribution_graph(model);
+                     const std::vector<GraphTarget>& targets, LogitBaseline baseline,
+                     const std::vector<SparseDictionary>& transcoders) {
+  const LayerTranscoders of_layers(transcoders, model);
+  require_attribution_graph(model, of_layers);
   require_text_fits(model.specification(), tokens);
   const RecordedPass pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
-  const AttributionEdges edges(pass, baseline);
-  const auto count = std::ssize(targets);
-  NodeEdges found{
-      .edges = Array({count, edges.sources()},
-                     std::vector<float>(static_cast<std::size_t>(count * edges.sources()))),
-      .biases = std::vector<double>(targets.size())};
-  edges.into(targets, {found.edges.data(), {count, edges.sources()}}, found.biases);
+  const AttributionEdges edges(pass, of_layers, baseline);
+  const std::int64_t count = std::ssize(targets), sources = edges.sources().count();
+  NodeEdges found{.edges = Array({count, sources},
+                                 std::vector<float>(static_cast<std::size_t>(count * sources))),
+                  .biases = std::vector<double>(targets.size()),
+                  .reads = {}};
+  edges.into(targets, {found.edges.data(), {count, sources}}, found.biases);
   for (const GraphTarget& target : targets) found.reads.push_back(edges.read(target));
+  for (std::int64_t i = 0; !of_layers.empty() && i < edges.sources().units; ++i) {
+    found.features.push_back(edges.unit_of(edges.positions() + i));
+  }
   return found;
 }
 
@@ -379,11 +431,8 @@ std::vector<std::size_t> nodes_of_kind(const AttributionGraph& graph, NodeKind k
   return found;
 }
 
-std::vector<std::size_t> most_influential_neurons(const AttributionGraph& graph) {
-  std::vector<std::size_t> neurons = nodes_of_kind(graph, NodeKind::neuron);
-  std::ranges::stable_sort(neurons, std::greater{},
-                           [&](std::size_t i) { return graph.nodes[i].influence; });
-  return neurons;
+std::vector<std::size_t> most_influential_units(const AttributionGraph& graph) {
+  return most_influential(graph, {NodeKind::neuron, NodeKind::feature});
 }
 
 std::vector<std::size_t> targets_first(const AttributionGraph& graph) {
@@ -471,16 +520,19 @@ AttributionGraph pruned(const AttributionGraph& graph, const GraphPruning& pruni
   for (const std::size_t i : tokens) {
     is_kept[i] = graph.nodes[i].influence >= pruning.min_token_share * of_tokens;
   }
-  const std::vector<std::size_t> neurons = most_influential_neurons(graph);
-  const double enough = pruning.share * influence_of(neurons);
+  const std::vector<std::size_t> inner =
+      most_influential(graph, {NodeKind::neuron, NodeKind::feature, NodeKind::error});
+  const double enough = pruning.share * influence_of(inner);
   double reached = 0;
-  for (const std::size_t i : neurons) {
+  for (const std::size_t i : inner) {
     is_kept[i] = reached < enough;
     if (is_kept[i]) reached += graph.nodes[i].influence;
   }
   std::vector<std::size_t> order;
-  AttributionGraph small{
-      .tokens = graph.tokens, .left_out = graph.left_out, .of_biases = graph.of_biases};
+  AttributionGraph small{.tokens = graph.tokens,
+                         .left_out = graph.left_out,
+                         .of_biases = graph.of_biases,
+                         .transcoders = graph.transcoders};
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!is_kept[i]) continue;
     order.push_back(i);

@@ -1,4 +1,5 @@
-// Attribution graphs (heed/graphs.h): the neurons of the largest influence become nodes.
+// Attribution graphs (heed/graphs.h): the neurons or features of the largest influence become
+// nodes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace heed {
 
 // Throws Error{unsupported} as attribution_graph(), and Error{invalid_argument} for fewer than one
-// neuron and for a text that does not fit the model.
+// neuron or feature and for a text that does not fit the model.
 GraphEstimate estimate_graph(const Transformer& model, std::int64_t positions,
                              const GraphOptions& options);
 
@@ -23,7 +24,8 @@ AttributionGraph attribution_graph(const Transformer& model, std::span<const std
                                    const GraphOptions& options);
 
 NodeEdges edges_into(const Transformer& model, std::span<const std::int32_t> tokens,
-                     const std::vector<GraphTarget>& targets, LogitBaseline baseline);
+                     const std::vector<GraphTarget>& targets, LogitBaseline baseline,
+                     const std::vector<SparseDictionary>& transcoders = {});
 
 // Throws Error{invalid_argument} for edges that are not (nodes, nodes).
 void require_whole(const AttributionGraph& graph);
@@ -34,8 +36,8 @@ std::vector<double> signed_shares(const AttributionGraph& graph);
 
 // The numbers of the nodes of a kind.
 std::vector<std::size_t> nodes_of_kind(const AttributionGraph& graph, NodeKind kind);
-// Of the neurons, the most influential first.
-std::vector<std::size_t> most_influential_neurons(const AttributionGraph& graph);
+// Of the neurons or features, the most influential first.
+std::vector<std::size_t> most_influential_units(const AttributionGraph& graph);
 // The nodes, targets before their sources.
 std::vector<std::size_t> targets_first(const AttributionGraph& graph);
 

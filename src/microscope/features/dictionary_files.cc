@@ -377,6 +377,20 @@ DictionaryOptions with_gemma_scope_points(const std::filesystem::path& file,
   return options;
 }
 
+// Folders of a directory that are SAELens's, layer_2 before layer_10.
+std::vector<std::filesystem::path> saelens_directories(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (std::filesystem::exists(entry.path() / saelens_config_name)) found.push_back(entry.path());
+  }
+  std::ranges::sort(found, {}, [](const std::filesystem::path& path) {
+    const std::string name = path.filename().string();
+    return std::pair(name.size(), name);
+  });
+  return found;
+}
+
 std::vector<Dictionary> one_of(Dictionary dictionary) {
   std::vector<Dictionary> all;
   all.push_back(std::move(dictionary));
@@ -412,10 +426,17 @@ std::vector<Dictionary> load_dictionaries(const std::filesystem::path& path,
   if (const std::int64_t layers = count_files(directory, "layer_"); layers > 0) {
     return load_transcoders(directory, layers, options);
   }
+  std::vector<Dictionary> all;
+  for (const std::filesystem::path& each : saelens_directories(directory)) {
+    for (Dictionary& dictionary : load_dictionaries(each, options)) {
+      all.push_back(std::move(dictionary));
+    }
+  }
+  if (!all.empty()) return all;
   fail(not_found,
        "'{}' holds no sparse autoencoder: expected cfg.json with sae_weights.safetensors "
-       "(SAELens), params.npz (Gemma Scope), layer_0.safetensors or W_enc_0.safetensors "
-       "(circuit-tracer)",
+       "(SAELens) or folders that have them, params.npz (Gemma Scope), layer_0.safetensors or "
+       "W_enc_0.safetensors (circuit-tracer)",
        path.string());
 }
 

@@ -27,7 +27,8 @@ struct DictionaryOptions {
 };
 
 // Reads
-//   a directory of SAELens: cfg.json and sae_weights.safetensors, of any version;
+//   a directory of SAELens: cfg.json and sae_weights.safetensors, of any version; or one of such
+//   directories, a dictionary each, in the order of their names;
 //   params.npz of Gemma Scope, or its directory, whose point follows from the names of folders;
 //   a directory of circuit-tracer: layer_0.safetensors, … with config.yaml (a transcoder each), or
 //   W_enc_0.safetensors and W_dec_0.safetensors, … (a cross-layer transcoder, a dictionary for each

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::int64_t columns_at_once = 2048;  // features of a piece of pre-activations
 constexpr float adam_epsilon = 1e-8F;
+// Of random numbers for resampling: one stream for each step, apart from those of the weights.
+constexpr std::uint64_t resample_stream = std::uint64_t{1} << 60;
 
 double mean_square(View<const float> x) {
   return kernels::squared_norm(x.span()) / static_cast<double>(x.size());
@@ -97,7 +99,6 @@ struct DictionaryTrainer::Parts {
 
   void find_dead() {
     dead.clear();
-    if (settings.auxiliary <= 0) return;
     for (std::int64_t f = 0; f < features; ++f) {
       if (silent[static_cast<std::size_t>(f)] >= settings.dead_after) {
         dead.push_back(static_cast<std::int32_t>(f));
@@ -116,7 +117,8 @@ struct DictionaryTrainer::Parts {
                                          ? RowSelection(takes_k ? settings.k : 0)
                                          : RowSelection(0, std::numeric_limits<float>::lowest()));
     std::vector<RowSelection> dead_active;
-    if (!dead.empty()) {
+    const bool has_auxiliary = settings.auxiliary > 0 && !dead.empty();
+    if (has_auxiliary) {
       dead_active.assign(static_cast<std::size_t>(rows),
                          RowSelection(auxiliary_count(), std::numeric_limits<float>::lowest()));
     }
@@ -142,7 +144,7 @@ struct DictionaryTrainer::Parts {
               own.add(row[f], static_cast<std::int32_t>(first + f));
             }
           }
-          for (auto at = dead_begin; at != dead_end; ++at) {
+          for (auto at = dead_begin; has_auxiliary && at != dead_end; ++at) {
             dead_active[static_cast<std::size_t>(n)].add(row[*at - first], *at);
           }
         }
@@ -236,7 +238,16 @@ struct DictionaryTrainer::Parts {
     return settings.learning_rate * warm() * (fall < 1 ? 1.0 : std::clamp(left / fall, 0.0, 1.0));
   }
 
+  bool resamples() const {
+    const double fall = settings.decay * static_cast<double>(settings.steps);
+    return settings.resample_every > 0 && (steps + 1) % settings.resample_every == 0 &&
+           static_cast<double>(settings.steps - steps - 1) > fall;
+  }
+
   void update();
+  std::int64_t resample();
+  void set_anew(std::int64_t feature, std::int64_t row, double norm);
+  double mean_living_norm();
 };
 
 // A feature after the other: its rows' gradients are summed in the cache, and its weights and
@@ -349,6 +360,64 @@ void DictionaryTrainer::Parts::update() {
   }
 }
 
+double DictionaryTrainer::Parts::mean_living_norm() {
+  double sum = 0;
+  std::int64_t living = 0;
+  for (std::int64_t f = 0; f < features; ++f) {
+    if (silent[static_cast<std::size_t>(f)] >= settings.dead_after) continue;
+    sum += std::sqrt(kernels::squared_norm(row_of(weights().encoder, f, inputs)));
+    ++living;
+  }
+  return living > 0 ? sum / static_cast<double>(living) : 1.0;
+}
+
+// A feature that reads a row of the batch and writes the direction of its target.
+void DictionaryTrainer::Parts::set_anew(std::int64_t feature, std::int64_t row, double norm) {
+  DictionaryWeights& own = weights();
+  const std::span<float> encoder = row_of(own.encoder, feature, inputs);
+  const std::span<float> decoder = row_of(own.decoder, feature, outputs);
+  std::copy_n(x.data() + row * inputs, inputs, encoder.begin());
+  normalise_row(encoder);
+  for (float& value : encoder) value *= static_cast<float>(norm);
+  for (std::int64_t c = 0; c < outputs; ++c) {
+    decoder[static_cast<std::size_t>(c)] = y[row * outputs + c] - own.decoder_bias[c];
+  }
+  normalise_row(decoder);
+  own.encoder_bias[feature] = bias_first[feature] = bias_second[feature] = 0;
+  for (Tensor<float>* moments : {&encoder_first, &encoder_second}) {
+    std::ranges::fill(row_of(*moments, feature, inputs), 0.0F);
+  }
+  for (Tensor<float>* moments : {&decoder_first, &decoder_second}) {
+    std::ranges::fill(row_of(*moments, feature, outputs), 0.0F);
+  }
+  if (log_threshold.present()) {
+    log_threshold[feature] = static_cast<float>(std::log(settings.first_threshold));
+    own.threshold[feature] = static_cast<float>(settings.first_threshold);
+    threshold_first[feature] = threshold_second[feature] = 0;
+  }
+  silent[static_cast<std::size_t>(feature)] = 0;
+}
+
+// Of the features that are dead after this step; returns how many.
+std::int64_t DictionaryTrainer::Parts::resample() {
+  find_dead();
+  const std::int64_t rows = x.shape()[0];
+  std::vector<double> reached;  // sums of the squares of rows' losses, d_recons being 2/N (ŷ − y)
+  double sum = 0;
+  for (std::int64_t n = 0; n < rows; ++n) {
+    const double loss = kernels::squared_norm(row_of(main.d_recons, n, outputs));
+    reached.push_back(sum += loss * loss);
+  }
+  if (dead.empty() || !(sum > 0)) return 0;
+  const double norm = settings.resample_norm * mean_living_norm();
+  RandomStream random(settings.seed, resample_stream + static_cast<std::uint64_t>(steps));
+  for (const std::int32_t feature : dead) {
+    const auto found = std::ranges::upper_bound(reached, random.uniform() * sum);
+    set_anew(feature, std::min<std::int64_t>(found - reached.begin(), rows - 1), norm);
+  }
+  return std::ssize(dead);
+}
+
 std::int64_t dictionary_training_bytes(const DictionarySpecification& specification,
                                        const DictionarySettings& settings, std::int64_t rows) {
   const std::int64_t widths = specification.inputs + specification.outputs;
@@ -393,6 +462,11 @@ DictionaryTrainer::DictionaryTrainer(DictionarySpecification specification,
   require(settings.steps >= 1 && settings.learning_rate > 0, invalid_argument,
           "{} steps at a learning rate of {}, expected both above 0", settings.steps,
           settings.learning_rate);
+  require(
+      settings.resample_every >= 0 && settings.resample_norm > 0, invalid_argument,
+      "dead features are set anew every {} steps with a norm of {}, expected at least 0 and more "
+      "than 0",
+      settings.resample_every, settings.resample_norm);
   own.inputs = specification.inputs;
   own.outputs = specification.outputs;
   own.features = settings.features;
@@ -489,6 +563,7 @@ DictionaryStep DictionaryTrainer::step(View<const float> x, View<const float> y,
     own.thresholds_backward();
   }
   own.update();
+  if (own.resamples()) report.resampled = own.resample();
   ++own.steps;
   return report;
 }

@@ -39,16 +39,23 @@ struct DictionarySettings {
   std::int64_t dead_after = 1'000'000;
   std::int64_t auxiliary_k = 0;
   double auxiliary = 1.0 / 32;  // of its loss; 0: none
+  // Every so many steps, until the rate falls, dead features are set anew (Bricken et al. 2023): to
+  // rows of the batch, drawn with probabilities in proportion to the squares of their losses. The
+  // encoder reads such a row with resample_norm of the mean norm of living features, the decoder
+  // writes its target's direction, biases and moments are 0. 0: never.
+  std::int64_t resample_every = 0;
+  double resample_norm = 0.2;
   std::uint64_t seed = 0;
 };
 
 struct DictionaryStep {
-  double loss = 0;        // mean over rows of the squared error, in the scale of training
-  double penalty = 0;     // of relu and jump_relu
-  double auxiliary = 0;   // the loss of dead features
-  double active = 0;      // L0: active features a row
-  double explained = 0;   // 1 − Σ (y − ŷ)² / Σ (y − mean)², of this batch
-  std::int64_t dead = 0;  // features
+  double loss = 0;             // mean over rows of the squared error, in the scale of training
+  double penalty = 0;          // of relu and jump_relu
+  double auxiliary = 0;        // the loss of dead features
+  double active = 0;           // L0: active features a row
+  double explained = 0;        // 1 − Σ (y − ŷ)² / Σ (y − mean)², of this batch
+  std::int64_t dead = 0;       // features, when the step began
+  std::int64_t resampled = 0;  // of these, at its end
 };
 
 // Memory of a trainer for batches of so many rows.

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "microscope/explain/attribution_edges.h"
 #include "microscope/explain/attribution_graph.h"
+#include "microscope/explain/layer_transcoders.h"
 #include "microscope/intervene/answer_probability.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
@@ -32,6 +33,33 @@ Interventions neurons_off(const StackSpecification& stack, std::int64_t layer,
                       .first_position = position,
                       .last_position = position},
             .change = SetZero{}}}};
+}
+
+void require_feature(const LayerTranscoders& transcoders, const GraphNode& node) {
+  require(!transcoders.empty() && node.layer >= 0 && node.layer < transcoders.layers() &&
+              node.number >= 0 && node.number < transcoders.of(node.layer).specification().features,
+          ErrorCode::invalid_argument,
+          "the graph has feature {} of layer {}, which its transcoders do not have", node.number,
+          node.layer);
+}
+
+// What a feature writes, taken away at all points that it writes.
+Interventions feature_off(const StackSpecification& stack, const LayerTranscoders& transcoders,
+                          const GraphNode& node) {
+  const Dictionary& dictionary = transcoders.of(node.layer);
+  const DictionarySpecification& own = dictionary.specification();
+  const std::vector<Point>& points = transcoders.outputs(node.layer);
+  const float* row = dictionary.weights().decoder.data() + node.number * own.points() * own.outputs;
+  std::vector<Intervention> edits;
+  for (const Point& point : points) {
+    std::vector<float> taken(row, row + own.outputs);
+    row += own.outputs;
+    for (float& value : taken) value *= -static_cast<float>(node.value);
+    edits.push_back({.point = point,
+                     .where = {.first_position = node.position, .last_position = node.position},
+                     .change = AddVector{std::move(taken)}});
+  }
+  return {stack, std::move(edits)};
 }
 
 // Neurons of a graph that stand at one place and read more from one token than from any other.
@@ -83,7 +111,7 @@ std::vector<Bundle> strongest_bundles(const AttributionGraph& graph, std::size_t
   const std::vector<double> of_tokens = token_shares(graph, shares);
   const std::size_t tokens = graph.tokens.size();
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Bundle> found;
-  for (const std::size_t i : most_influential_neurons(graph)) {
+  for (const std::size_t i : most_influential_units(graph)) {
     if (influence[i] <= 0) continue;
     const GraphNode& node = graph.nodes[i];
     const auto own = of_tokens.begin() + static_cast<std::ptrdiff_t>(i * tokens);
@@ -168,13 +196,19 @@ std::vector<NodeEffect> switch_off_effects(const Transformer& model, const Attri
   require(!explained.empty() &&
               graph.nodes[explained.front()].number < model.specification().vocabulary_size,
           ErrorCode::invalid_argument, "the graph is of no logit of this model");
+  const LayerTranscoders transcoders(graph.transcoders, model);
   std::vector<NodeEffect> effects;
   std::vector<Interventions> edits;
   edits.push_back({model.specification(), {}});  // the model as it is
-  for (const std::size_t i : most_influential_neurons(graph)) {
+  for (const std::size_t i : most_influential_units(graph)) {
     if (effects.size() == count) break;
     const GraphNode& node = graph.nodes[i];
     effects.push_back({.node = i});
+    if (node.kind == NodeKind::feature) {
+      require_feature(transcoders, node);
+      edits.push_back(feature_off(model.specification(), transcoders, node));
+      continue;
+    }
     edits.push_back(neurons_off(model.specification(), node.layer, node.position, {node.number}));
   }
   const std::int64_t word = graph.nodes[explained.front()].number;

@@ -160,6 +160,62 @@ TEST(DictionaryTraining, FindsTheFeaturesThatRowsAreMadeOf) {
   EXPECT_GE(matched_directions(trainer.dictionary(), directions), planted / 2);
 }
 
+// Features that were not active in a step read a row of it, with 0.2 of the others' mean norm.
+TEST(DictionaryTraining, ResamplingSetsDeadFeaturesToRowsOfTheBatch) {
+  constexpr std::int64_t width = 16, rows = 256, features = 64;
+  const Tensor<float> x = random_rows(rows, width, 1);
+  const DictionarySpecification specification{.inputs = width,
+                                              .outputs = width,
+                                              .input_point = "blocks.0.hook_resid_pre",
+                                              .output_points = {"blocks.0.hook_resid_pre"}};
+  const DictionarySettings settings{.features = features,
+                                    .k = 1,
+                                    .steps = 1000,
+                                    .dead_after = 1,  // all that is not active in this step
+                                    .auxiliary = 0,
+                                    .resample_every = 1};
+  DictionaryTrainer trainer(specification, settings, x, x);
+  const Dictionary before = trainer.dictionary();
+  std::vector<bool> active(features);
+  for (const std::int32_t feature : before.encode(x).features) {
+    active[static_cast<std::size_t>(feature)] = true;
+  }
+  const DictionaryStep done = trainer.step(x, x);
+  const auto silent = std::ranges::count(active, false);
+  ASSERT_GT(silent, 0);
+  EXPECT_EQ(done.resampled, silent);
+  const Dictionary after = trainer.dictionary();
+  double living = 0;
+  for (std::int64_t f = 0; f < features; ++f) {
+    if (!active[static_cast<std::size_t>(f)]) continue;
+    double square = 0;
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double weight = after.weights().encoder[f * width + c];
+      square += weight * weight;
+    }
+    living += std::sqrt(square) / static_cast<double>(features - silent);
+  }
+  for (std::int64_t f = 0; f < features; ++f) {
+    if (active[static_cast<std::size_t>(f)]) continue;
+    EXPECT_EQ(after.weights().encoder_bias[f], 0);
+    double best = 0, square = 0;
+    for (std::int64_t n = 0; n < rows; ++n) {
+      double along = 0, of_row = 0, own = 0;
+      for (std::int64_t c = 0; c < width; ++c) {
+        const double read = double{x[n * width + c]} - double{before.weights().decoder_bias[c]};
+        const double weight = after.weights().encoder[f * width + c];
+        along += read * weight;
+        of_row += read * read;
+        own += weight * weight;
+      }
+      square = own;
+      best = std::max(best, along / std::sqrt(of_row * own));
+    }
+    EXPECT_NEAR(best, 1, 1e-4) << f;
+    EXPECT_NEAR(std::sqrt(square), 0.2 * living, 1e-4 * living) << f;
+  }
+}
+
 TEST(DictionaryTraining, RefusesSettingsThatMakeNoSense) {
   using enum ErrorCode;
   const Tensor<float> x = random_rows(4, 6, 1);
@@ -174,6 +230,9 @@ TEST(DictionaryTraining, RefusesSettingsThatMakeNoSense) {
       invalid_argument, [&] { begin({.features = 0}); }, "0 features");
   testing::expect_error(
       invalid_argument, [&] { begin({.features = 8, .k = 9}); }, "k is 9");
+  testing::expect_error(
+      invalid_argument, [&] { begin({.features = 8, .k = 2, .resample_every = -1}); },
+      "every -1 steps");
   testing::expect_error(
       unsupported, [&] { begin({.activation = FeatureActivation::gated, .features = 8}); },
       "gated");
