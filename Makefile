@@ -54,10 +54,12 @@ page: install-page-deps
 	cd web && npm ci && npm run build
 
 # The page as files for any web server, with the engine as WebAssembly: build/static-page (docs/static-page.md).
+# Of two engines: one thread for all browsers, and threads for pages that are isolated from other origins.
+engines = wasm wasm-threads
 static-page: install-page-deps install-wasm-deps
-	cmake --preset wasm $(cmake_flags)
-	cmake --build --preset wasm -j $(jobs)
-	cd web && npm ci && npm run build:static && node tools/static_page.mjs --engine ../build/wasm/bin
+	for engine in $(engines); do \
+	  cmake --preset $$engine $(cmake_flags) && cmake --build --preset $$engine -j $(jobs) || exit 1; done
+	cd web && npm ci && npm run build:static && node tools/static_page.mjs $(engines:%=--engine ../build/%/bin)
 
 # The end-to-end tests on that page; its numbers are compared with the native program's.
 static-page-test: install-test-deps static-page
@@ -65,7 +67,8 @@ static-page-test: install-test-deps static-page
 	cmake --build --preset release --target heed -j $(jobs)
 	cd web && npm run e2e -- --static ../build/static-page
 
-# The same page with a few of these tests, where the rest has been built before: some minutes.
+# The same page, with one engine, and a few of these tests.
+static-page-check: engines = wasm
 static-page-check: install-test-deps static-page
 	cd web && npx vitest run src/static src/lib/load.test.ts
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
@@ -83,10 +86,11 @@ page-test: install-test-deps install-page-deps
 test-wasm: install-wasm-deps
 	cmake --preset release -DHEED_BUILD_TESTS=OFF $(cmake_flags)
 	cmake --build --preset release --target heed -j $(jobs)
-	cmake --preset wasm $(cmake_flags)
-	cmake --build --preset wasm -j $(jobs)
+	for engine in $(engines); do \
+	  cmake --preset $$engine $(cmake_flags) && cmake --build --preset $$engine -j $(jobs) || exit 1; done
 	tests/wasm/unicode.sh
 	tests/wasm/run.sh build/wasm/bin/heed.js build/release/bin/heed
+	node tests/wasm/same_numbers.test.mjs build/wasm-threads/bin/heed.js build/release/bin/heed 3
 
 # What .ci/run has no time for: run it by hand.
 nightly:

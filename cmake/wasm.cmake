@@ -1,6 +1,6 @@
 # The engine as WebAssembly, for a page without a server: Debian's emscripten instead of a native compiler.
 # What heed takes of other libraries are headers, of one folder each; what a browser has no use for is left
-# out (heed_choose_sources). One thread, SIMD of 128 bits.
+# out (heed_choose_sources). One thread (or several: HEED_WASM_THREADS), SIMD of 128 bits.
 
 set(heed_wasm_include ${CMAKE_BINARY_DIR}/include)
 foreach(library hwy fmt nlohmann boost eigen3 utf8proc.h)
@@ -13,6 +13,10 @@ endforeach()
 
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(heed_wasm_flags -msimd128 -fwasm-exceptions)
+option(HEED_WASM_THREADS "Threads, for pages that are isolated from other origins (SharedArrayBuffer)" OFF)
+if(HEED_WASM_THREADS)
+  list(APPEND heed_wasm_flags -pthread)
+endif()
 add_compile_options(${heed_wasm_flags}
   "SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/wasm/include/older_library.h")
 add_compile_definitions(FMT_HEADER_ONLY HWY_COMPILE_ONLY_STATIC)
@@ -35,7 +39,6 @@ file(GLOB heed_features RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
 set(heed_unused_in_browsers
   ${heed_reference_kernels} ${heed_features}
   checkpoint/numpy_file.cc kernels/cpu/sparse_rows.cc
-  base/thread_pool.cc
   comm/exchange_queue.cc comm/launch.cc comm/transport_group.cc comm/watch.cc
   engine/activations.cc engine/attention_reader.cc engine/evaluate.cc engine/explain.cc engine/feature_training.cc
   engine/features.cc engine/generations.cc engine/hooked_runs.cc engine/hooks.cc engine/model.cc
@@ -44,6 +47,12 @@ set(heed_unused_in_browsers
   microscope/files/array_files.cc
   server/connection.cc server/gate.cc server/http_parser.cc server/http_server.cc server/http_session.cc
   server/listener.cc server/serve.cc)
+
+if(HEED_WASM_THREADS)
+  list(APPEND heed_unused_in_browsers base/browser/threads.cc)
+else()
+  list(APPEND heed_unused_in_browsers base/thread_pool.cc base/browser/thread_system.cc base/browser/several_threads.cc)
+endif()
 
 # Folders that compute little: compiled for size, like the server.
 set(heed_small_in_browsers model tokenizer chat comm microworld scoring download formats train microworld_checks engine)
@@ -78,6 +87,16 @@ endfunction()
 function(heed_wasm_support)
   add_library(heed_wasm_support STATIC ${PROJECT_SOURCE_DIR}/cmake/wasm/unicode.cc
     ${PROJECT_SOURCE_DIR}/cmake/wasm/older_library.cc ${PROJECT_SOURCE_DIR}/cmake/wasm/highway.cc)
+  if(HEED_WASM_THREADS)  # does code keep a landing pad's context for each thread?
+    set(probe ${CMAKE_BINARY_DIR}/landing_pad.cc)
+    file(WRITE ${probe} "void run();\nint code() { try { run(); } catch (int thrown) { return thrown; } return 0; }\n")
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -O1 -fwasm-exceptions -pthread -S ${probe} -o ${probe}.s
+      COMMAND_ERROR_IS_FATAL ANY)
+    file(STRINGS ${probe}.s of_thread REGEX "__wasm_lpad_context@TLSREL")
+    if(NOT of_thread)
+      target_sources(heed_wasm_support PRIVATE ${PROJECT_SOURCE_DIR}/cmake/wasm/unwind.cc)
+    endif()
+  endif()
   target_include_directories(heed_wasm_support PRIVATE ${heed_unicode})
   target_compile_features(heed_wasm_support PUBLIC cxx_std_20)
   set_target_properties(heed_wasm_support PROPERTIES UNITY_BUILD OFF)
@@ -100,4 +119,7 @@ function(heed_wasm_module)
     -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=32MB -sTOTAL_STACK=2MB
     -sFORCE_FILESYSTEM=1 -sEXPORTED_RUNTIME_METHODS=FS,WORKERFS
     -sEXPORTED_FUNCTIONS=_heed_open,_heed_convert,_heed_error,_heed_request,_heed_stop,_heed_work,_malloc,_free)
+  if(HEED_WASM_THREADS)  # workers that are there before the first loop: Module.heedThreads (heed_api.js)
+    target_link_options(heed_wasm PRIVATE -sPTHREAD_POOL_SIZE=Module.heedThreads)
+  endif()
 endfunction()

@@ -1,10 +1,5 @@
 #include "base/thread_pool.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <time.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <new>
@@ -49,9 +44,6 @@ void fetch_a_line() {
   __builtin_prefetch(not_fetched.data(), 0, 2);  // into the second level of the caches
   not_fetched = not_fetched.subspan(std::min(cache_line, not_fetched.size()));
 }
-
-// The processor that the calling thread is on; -1: the system does not tell.
-int current_processor() { return ::sched_getcpu(); }
 
 // Spins until has_come() holds, at most for `longest`, or until is_futile(). Returns has_come().
 template <class HasCome, class IsFutile>
@@ -101,21 +93,6 @@ struct SeatProgress {
   }
 };
 
-// What the user may have limited: "the limit on processes is 512 (ulimit -u)".
-std::string limits_text() {
-  std::string text;
-  const auto add = [&](int resource, const char* name, const char* option, rlim_t unit) {
-    rlimit limit{};
-    if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return;
-    if (limit.rlim_cur == RLIM_INFINITY) return;
-    text += fmt::format("{}the limit on {} is {} (ulimit {})", text.empty() ? "" : ", ", name,
-                        limit.rlim_cur / unit, option);
-  };
-  add(RLIMIT_NPROC, "processes and threads", "-u", 1);
-  add(RLIMIT_AS, "address space, in KiB,", "-v", 1024);
-  return text.empty() ? "a limit of the system or of its control group" : text;
-}
-
 }  // namespace
 
 void fetch_while_waiting(std::span<const std::byte> bytes) { not_fetched = bytes; }
@@ -130,16 +107,10 @@ struct ThreadPool::Seat {
   std::atomic<int> processor = -1;  // where the thread was last seen
   // Of the caller.
   std::thread thread;
-  std::uint32_t woken = 0;         // the loop for which the thread was woken
-  std::optional<clockid_t> clock;  // of the time that the thread has run
-  Clock::duration run_before{};    // and what it showed when the caller began to suspect it,
-  Clock::time_point suspected{};   // at this time; {}: not
-
-  std::optional<Clock::duration> time_run() const {
-    timespec time{};
-    if (!clock || ::clock_gettime(*clock, &time) != 0) return std::nullopt;
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-  }
+  std::uint32_t woken = 0;        // the loop for which the thread was woken
+  ThreadClock clock;              // of the time that the thread has run
+  Clock::duration run_before{};   // and what it showed when the caller began to suspect it,
+  Clock::time_point suspected{};  // at this time; {}: not
 
   std::optional<int> take(std::uint32_t loop) {
     std::uint64_t word = share.load(std::memory_order_acquire);
@@ -167,7 +138,7 @@ ThreadPool::ThreadPool(int threads)
       end();
       fail(ErrorCode::unsupported,
            "the system starts {} of {} threads: {}; ask for fewer by -t or HEED_THREADS", thread,
-           threads, limits_text());
+           threads, thread_limits());
     }
   }
 }
@@ -177,8 +148,7 @@ ThreadPool::~ThreadPool() { end(); }
 void ThreadPool::start(int thread) {
   Seat& own = seat(thread);
   own.thread = std::thread([this, thread, threads = threads_] { serve(thread, threads); });
-  clockid_t clock{};
-  if (::pthread_getcpuclockid(own.thread.native_handle(), &clock) == 0) own.clock = clock;
+  own.clock = ThreadClock(own.thread);
 }
 
 void ThreadPool::end() {
@@ -319,7 +289,7 @@ void ThreadPool::wait_for_end() {
     Seat& late = seat(thread);
     const SeatProgress progress(late.progress.load(std::memory_order_acquire));
     if (progress.loop != number_ || progress.parts != SeatProgress::computing) continue;
-    const std::optional<Clock::duration> run = late.time_run();
+    const std::optional<Clock::duration> run = late.clock.time_run();
     if (!run) continue;
     late.suspected = begin;
     late.run_before = *run;
@@ -341,7 +311,7 @@ void ThreadPool::charge_late_seats(Clock::time_point now) {
     const SeatProgress progress(late.progress.load(std::memory_order_acquire));
     if (progress.parts == SeatProgress::computing) continue;
     const Clock::duration waited = now - late.suspected;
-    const std::optional<Clock::duration> run = late.time_run();
+    const std::optional<Clock::duration> run = late.clock.time_run();
     late.suspected = {};
     if (!run) continue;
     const Clock::duration suspended = waited - (*run - late.run_before);

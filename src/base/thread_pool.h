@@ -1,10 +1,6 @@
 // Threads that compute parts of parallel loops.
 #pragma once
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -15,6 +11,7 @@
 #include <vector>
 
 #include "base/loop_part.h"
+#include "base/thread_system.h"
 
 namespace heed {
 
@@ -32,7 +29,7 @@ class Sleeper {
       is_asleep_.store(0, std::memory_order_relaxed);
       return;
     }
-    while (is_asleep_.load(std::memory_order_acquire) != 0) call(FUTEX_WAIT_PRIVATE, 1);
+    while (is_asleep_.load(std::memory_order_acquire) != 0) sleep_while(is_asleep_, 1);
   }
 
   // Follows a sequentially consistent fence, which follows the writing of what `has_come` reads.
@@ -40,16 +37,11 @@ class Sleeper {
   bool wake() {
     if (is_asleep_.load(std::memory_order_relaxed) == 0) return false;
     if (is_asleep_.exchange(0, std::memory_order_acq_rel) == 0) return false;
-    call(FUTEX_WAKE_PRIVATE, 1);
+    wake_one(is_asleep_);
     return true;
   }
 
  private:
-  void call(int operation, std::uint32_t value) {
-    static_assert(sizeof(is_asleep_) == sizeof(std::uint32_t));
-    ::syscall(SYS_futex, &is_asleep_, operation, value, nullptr, nullptr, 0);
-  }
-
   std::atomic<std::uint32_t> is_asleep_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // The engine as WebAssembly in Node.js, called as a page's worker calls it.
-import { mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, openSync, readFileSync, readSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -39,7 +39,8 @@ export class Engine {
   #replies = new Map();
   #last = 0;
 
-  static async load(script) {
+  /** `threads`: of a module with threads, how many are to compute. */
+  static async load(script, { threads } = {}) {
     // Emscripten 3.1.6 looks for CommonJS's names in Node.js, and Node.js for a module in *.mjs.
     globalThis.__dirname ??= path.dirname(script);
     globalThis.require ??= createRequire(import.meta.url);
@@ -49,9 +50,12 @@ export class Engine {
     try {
       const copy = path.join(copies, 'heed.mjs');
       writeFileSync(copy, readFileSync(script));
+      const ofWorkers = script.replace(/\.js$/, '.worker.js');
+      if (existsSync(ofWorkers)) writeFileSync(path.join(copies, 'heed.worker.js'), readFileSync(ofWorkers, 'utf8').replaceAll('./heed.js', './heed.mjs'));
       const { default: createHeed } = await import(pathToFileURL(copy));
       const engine = new Engine();
       engine.#module = await createHeed({
+        ...(threads !== undefined && { heedThreads: threads }),
         wasmBinary: readFileSync(script.replace(/\.js$/, '.wasm')),
         heedHead: (id, status, headers) => engine.#of(id, { status, headers: Object.fromEntries(JSON.parse(headers)) }),
         heedChunk: (id, bytes) => {

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "engine/convert.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
@@ -76,6 +77,7 @@ class Opened {
   Opened(const std::string& model, const Json& given)
       : options_(serve_options(given)),
         replies_({.head = send_head, .chunk = send_chunk, .end = send_end}) {
+    set_thread_count(given.value("threads", 1));
     const WeightType wanted = parse_weight_type(given.value("dtype", ""));
     LoadedModel loaded = is_translator(model) ? load_translator(model) : load_model(model);
     // What a file holds in fewer bits stays so.

@@ -1,16 +1,18 @@
 // The engine as WebAssembly: what a page's worker calls instead of a server.
 //
-// The module (build/wasm/heed.js, an ES module whose default export makes an instance) runs in one
-// thread: every call returns when its work is done, and nothing happens between calls.
+// The module (build/wasm/heed.js, an ES module whose default export makes an instance) is called
+// from one thread: every call returns when its work is done, and nothing happens between calls.
 // src/wasm/heed_api.js puts JavaScript's types around the functions below:
 //
 //   const module = await createHeed({
-//     heedHead(id, status, headersJson) {},  // once a reply begins; headersJson: [["Name",
-//     "value"], …] heedChunk(id, bytes) {},               // a Uint8Array, valid during the call
-//     alone: copy it.
-//                                            // Returns false to end the reply; anything else goes
-//                                            on.
-//     heedEnd(id, error) {},                 // error: "" or why the reply ended early
+//     // Once a reply begins; headersJson: [["Name", "value"], …]
+//     heedHead(id, status, headersJson) {},
+//     // A Uint8Array, valid during the call alone: copy it. Returns false to end the reply.
+//     heedChunk(id, bytes) {},
+//     // error: "" or why the reply ended early
+//     heedEnd(id, error) {},
+//     // Of a module with threads (build/wasm-threads): how many compute, with the caller's.
+//     heedThreads: 4,
 //   });
 //   module.heedOpen("starter", {dtype: "f32"});  // throws Error; see heed_open
 //   module.heedRequest(id, "POST", "/api/traces", {"content-type": "application/json"}, body);
@@ -34,8 +36,8 @@ extern "C" {
 // makes the routes of `heed explore`; all earlier requests end. `options` is a JSON object, or
 // empty:
 // {"dtype": "f32" | "bf16" | "int8"…} as --dtype, for weights that the files hold in full, {"name":
-// what replies call the model}. Returns 0, or 1 where it cannot be opened: heed_error() says why,
-// and the model before stays open.
+// what replies call the model}, {"threads": N}, heedThreads by default. Returns 0, or 1 where it
+// cannot be opened: heed_error() says why, and the model before stays open.
 int heed_open(const char* model, std::size_t model_length, const char* options,
               std::size_t options_length);
 

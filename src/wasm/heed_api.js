@@ -37,7 +37,9 @@
     if (named(call)) throw new Error(UTF8ToString(Module._heed_error() >>> 0));
   };
 
-  Module.heedOpen = (model, options = {}) => must(() => withBytes([model, JSON.stringify(options)], Module._heed_open));
+  // Module.heedThreads: of a module with threads, how many are to compute.
+  const threads = Module.heedThreads === undefined ? {} : { threads: Module.heedThreads };
+  Module.heedOpen = (model, options = {}) => must(() => withBytes([model, JSON.stringify(Object.assign({}, threads, options))], Module._heed_open));
   Module.heedConvert = (model, out, options) => must(() => withBytes([model, out, JSON.stringify(options)], Module._heed_convert));
   Module.heedRequest = (id, method, target, headers = {}, body = '') => {
     const lines = JSON.stringify(headers instanceof Map ? Object.fromEntries(headers) : headers);

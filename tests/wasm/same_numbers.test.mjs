@@ -1,6 +1,6 @@
 // The engine as WebAssembly beside the native program: every point of starter for 20 texts, texts, training, and
 // what a page does beside. Exit 77 where it was not built.
-//   node same_numbers.test.mjs HEED_JS HEED
+//   node same_numbers.test.mjs HEED_JS HEED [THREADS]      THREADS: of a module that has them (build/wasm-threads)
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Engine, root } from '../../src/wasm/engine.mjs';
 
-const [script = path.join(root, 'build/wasm/bin/heed.js'), binary = path.join(root, 'build/release/bin/heed')] = process.argv.slice(2);
+const [script = path.join(root, 'build/wasm/bin/heed.js'), binary = path.join(root, 'build/release/bin/heed'), threads] = process.argv.slice(2);
+const settings = threads === undefined ? {} : { threads: Number(threads) };
 if (!existsSync(script) || !existsSync(binary)) {
   console.log(`skipped: ${existsSync(script) ? binary : script} is missing`);
   process.exit(77);
@@ -120,7 +121,7 @@ const events = (bytes) => bytes.toString().split('\n\n').filter((event) => event
 
 const native = await startNative('starter');
 const begun = performance.now();
-const engine = await Engine.load(script);
+const engine = await Engine.load(script, settings);
 const loaded = performance.now();
 engine.put('starter', path.join(root, 'models/starter'));
 engine.open('starter');
@@ -156,7 +157,7 @@ const tests = {
     const written = engine.files('/stored');
     for (const name of ['config.json', 'model.safetensors']) assert.ok(written.get(name).equals(readFileSync(path.join(folder, 'starter', name))), name);
     assert.equal(JSON.parse(written.get('examples.json')).length, claims.length);
-    const page = await Engine.load(script);
+    const page = await Engine.load(script, settings);
     page.put('stored', path.join(folder, 'starter'));
     page.open('/models/stored');
     await comparePoints(page, await startNative(path.join(folder, 'starter')));
@@ -165,7 +166,7 @@ const tests = {
 
   async 'mounted files are read as written ones'() {
     const text = async (name, place) => {
-      const other = await Engine.load(script);
+      const other = await Engine.load(script, settings);
       other[place](name, path.join(root, 'models/english'));
       other.open(`/models/${name}`, { dtype: 'int8' });
       return jsonOf(await other.ask('POST', '/v1/completions', { prompt: texts[0], temperature: 0, max_tokens: 16 })).choices[0].text;

@@ -1,12 +1,13 @@
 // The page as static files as an app: installed, without a network, and in two versions.
 import assert from 'node:assert/strict';
-import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { startFiles, useExplorer } from './harness.mjs';
 import { follow, folderOnly, root, skip, where, words } from './static_page.mjs';
 
+const hasThreads = !folderOnly && readdirSync(path.resolve(root, where)).some((name) => name.startsWith('threads-engine-'));
 const scratch = mkdtempSync(path.join(tmpdir(), 'heed-static-app-'));
 after(() => rmSync(scratch, { recursive: true }));
 const session = useExplorer();
@@ -74,6 +75,34 @@ test('works without a network after the first visit, in a second tab too, and wi
   } finally {
     await context.close();
     if (isUp) await files.stop();
+  }
+});
+
+test('computes with threads from the second visit on, and shows the same', { skip: folderOnly || (hasThreads ? false : 'the engine with threads was not built') }, async () => {
+  const files = await startFiles(path.resolve(root, where));
+  const context = await session.browser.newContext();
+  const page = await context.newPage();
+  // Of a head that the link names, so that none is looked for.
+  const shown = async (before) => {
+    await page.goto(`${files.address}/${before}${follow}&layer=3&head=0&position=2`);
+    const sentence = page.getByRole('region', { name: 'At a glance' }).getByText('attends to').first();
+    await sentence.waitFor();
+    return sentence.innerText();
+  };
+  const state = async () => [await page.evaluate(() => crossOriginIsolated), page.workers().some((worker) => worker.url().includes('threads-engine-'))];
+  try {
+    const first = await shown('');
+    assert.deepEqual(await state(), [false, false]);
+    await kept(page);
+    await page.goto('about:blank');
+    assert.equal(await shown('?threads=2'), first);
+    assert.deepEqual(await state(), [true, true]);
+    await page.goto('about:blank');
+    assert.equal(await shown('?threads=1'), first);
+    assert.deepEqual(await state(), [true, false]);
+  } finally {
+    await context.close();
+    await files.stop();
   }
 });
 

@@ -1,8 +1,9 @@
 // Puts the page, the engine and its models into one folder that any web server can serve.
 //
-//   node tools/static_page.mjs --engine FOLDER [--page dist-static] [--models ../models] [--out ../build/static-page]
+//   node tools/static_page.mjs --engine FOLDER [--engine FOLDER] [--page dist-static] [--models ../models] [--out ../build/static-page]
 //
-// FOLDER has heed.js and heed.wasm (build/wasm/bin). Files but index.html, service-worker.js and the app's
+// FOLDER has heed.js and heed.wasm (build/wasm/bin); the second, with threads (build/wasm-threads/bin), is for pages that
+// are isolated from other origins. Files but index.html, service-worker.js and the app's
 // description have the hash of their content in their address, so that two versions can lie side by side.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -13,12 +14,12 @@ import { parseArgs } from 'node:util';
 import { Engine } from '../../src/wasm/engine.mjs';
 
 const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
-const { values } = parseArgs({ options: { engine: { type: 'string' }, page: { type: 'string' }, models: { type: 'string' }, out: { type: 'string' } } });
+const { values } = parseArgs({ options: { engine: { type: 'string', multiple: true }, page: { type: 'string' }, models: { type: 'string' }, out: { type: 'string' } } });
 if (!values.engine) {
-  console.error('usage: node tools/static_page.mjs --engine FOLDER [--page FOLDER] [--models FOLDER] [--out FOLDER]');
+  console.error('usage: node tools/static_page.mjs --engine FOLDER [--engine FOLDER] [--page FOLDER] [--models FOLDER] [--out FOLDER]');
   process.exit(2);
 }
-const engine = path.resolve(values.engine);
+const [engine, threadsEngine] = values.engine.map((folder) => path.resolve(folder));
 const page = path.resolve(values.page ?? path.join(web, 'dist-static'));
 const models = path.resolve(values.models ?? path.join(web, '../models'));
 const out = path.resolve(values.out ?? path.join(web, '../build/static-page'));
@@ -55,8 +56,12 @@ const building = `${out}.partial`;
 rmSync(building, { recursive: true, force: true });
 cpSync(page, building, { recursive: true });
 
-const parts = ['heed.js', 'heed.wasm'];
-for (const name of parts) if (!existsSync(path.join(engine, name))) throw new Error(`there is no ${name} in ${engine}: build it with "cmake --preset wasm" and "cmake --build --preset wasm"`);
+/** The files of an engine; a script for its workers is a part of Emscripten's older modules with threads. */
+function partsOf(folder) {
+  const parts = ['heed.js', 'heed.wasm'];
+  for (const name of parts) if (!existsSync(path.join(folder, name))) throw new Error(`there is no ${name} in ${folder}: build it with "cmake --preset wasm" and "cmake --build --preset wasm"`);
+  return existsSync(path.join(folder, 'heed.worker.js')) ? [...parts, 'heed.worker.js'] : parts;
+}
 const scratch = mkdtempSync(path.join(tmpdir(), 'heed-static-page-'));
 /** A folder with a model as it is to be stored. */
 async function stored(name, folder) {
@@ -81,7 +86,11 @@ async function describe(name, folder) {
   return { about: read?.title ?? null, parameters: dimensions.parameters };
 }
 
-const release = { engine: `${place('engine', engine, parts, building)}heed.js`, models: {} };
+const release = {
+  engine: `${place('engine', engine, partsOf(engine), building)}heed.js`,
+  ...(threadsEngine && { threadsEngine: `${place('threads-engine', threadsEngine, partsOf(threadsEngine), building)}heed.js` }),
+  models: {},
+};
 for (const [name, folder] of Object.entries(carried)) {
   const from = await stored(name, path.join(models, folder));
   const files = filesIn(from).filter((file) => !unused.includes(file));
@@ -100,7 +109,7 @@ writeFileSync(indexFile, html);
 // The service worker's list of files: a version is all of them.
 const worker = path.join(building, 'service-worker.js');
 const all = filesIn(building).map((name) => name.split(path.sep).join('/')).filter((name) => name !== 'service-worker.js');
-const isFirst = (name) => !name.startsWith('models/') || name.startsWith(`models/${firstModel}-`);
+const isFirst = (name) => !name.startsWith('threads-engine-') && (!name.startsWith('models/') || name.startsWith(`models/${firstModel}-`));
 const address = (name) => (name === 'index.html' ? './' : name);
 const version = hashOf(building, [...all, 'service-worker.js']);
 const list = { version, first: all.filter(isFirst).map(address), rest: all.filter((name) => !isFirst(name)).map(address) };

@@ -12,6 +12,8 @@ export interface ChooserOptions {
   /** The page's address. */
   base: string;
   makePort: () => Port;
+  /** How many the engine is to compute with. */
+  threads?: number;
   /** The files of a model that the reader gave, or that this browser keeps; null: there is none of that name. */
   ownFiles: (name: string) => Promise<ModelFile[] | null>;
   /** All models that there are, here or to be downloaded. */
@@ -97,8 +99,10 @@ export class Chooser {
 
   /** A new worker with the model open: memory that an engine took once is given back with its worker alone. */
   #engineOf(model: ModelSpec, lost: (message: string) => void, progress?: ChooserOptions['progress']): Started {
-    const { release, base, makePort } = this.options;
-    const engine = new Engine(makePort, new URL(release.engine, base).href, { progress, lost });
+    const { release, base, makePort, threads = 1 } = this.options;
+    const engines = [{ address: new URL(release.engine, base).href, threads: 1 }];
+    if (threads > 1 && release.threadsEngine) engines.unshift({ address: new URL(release.threadsEngine, base).href, threads });
+    const engine = new Engine(makePort, engines, { progress, lost });
     // The engine shows the run whose description is there when it opens a model; the checkpoints come when they are asked for.
     const run = release.models[recordedRun] ? carriedFiles(release, recordedRun, base) : [];
     const ready = engine.open(model, [{ name: recordedRun, files: run.filter(({ path }) => path === 'run.json') }]);

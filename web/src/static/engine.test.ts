@@ -75,9 +75,16 @@ describe('requests to the engine in a worker', () => {
 
   it('say so where the engine cannot be loaded', async () => {
     const { makePort } = fakeWorker();
-    const engine = new Engine(makePort, 'absent/heed.js');
+    const engine = new Engine(makePort, [{ address: 'absent/heed.js', threads: 1 }]);
     const answer = await engine.fetch('/echo');
     expect((await answer.json()).error.message).toBe('the engine could not be loaded: 404');
+  });
+
+  it('are answered by the next engine where the first cannot be loaded', async () => {
+    const { fake, makePort } = fakeWorker();
+    const engine = new Engine(makePort, [{ address: 'absent/heed.js', threads: 4 }, { address: 'engine/heed.js', threads: 1 }]);
+    expect((await engine.fetch('/nothing')).status).toBe(204);
+    expect(fake.workers.map(({ threads }) => threads)).toEqual([1]);
   });
 });
 
@@ -109,6 +116,15 @@ describe('the chosen model', () => {
     expect([...fake.written.keys()]).toContain('/models/recorded/run.json');
     expect(fake.written.get('/models/starter/model.safetensors')).toBe(7);
     expect((await (await chooser.fetch('/api/x')).json()).error.message).toBe('no /api/x');
+  });
+
+  it('has the threads that the page may have, if there is an engine with threads', async () => {
+    const several = make({ threads: 4, release: { ...release, threadsEngine: 'threads-engine-1/heed.js' } });
+    await several.chooser.choose('');
+    expect(several.fake.workers.map(({ threads }) => threads)).toEqual([4]);
+    const one = make({ threads: 4 });
+    await one.chooser.choose('');
+    expect(one.fake.workers.map(({ threads }) => threads)).toEqual([1]);
   });
 
   it('a second one that comes with the page is loaded beside the first, by its name', async () => {

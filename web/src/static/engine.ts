@@ -1,6 +1,7 @@
 // The engine in a worker, as `fetch` is to a server: requests become messages, and the messages that answer a Response.
 
 import type { FileBytes, FromWorker, ModelSpec, ToWorker } from './protocol';
+import type { EngineChoice } from './threads';
 
 /** What is used of a Worker. */
 export interface Port {
@@ -38,13 +39,13 @@ export class Engine {
 
   constructor(
     make: () => Port,
-    engine: string,
+    engines: EngineChoice[],
     private readonly told: { progress?: (name: string, done: number, total: number) => void; lost?: (message: string) => void } = {},
   ) {
     this.#port = make();
     this.#port.onmessage = ({ data }) => this.#take(data);
     this.#port.onerror = ({ message }) => this.#end(message || 'the worker of the engine ended');
-    this.#port.postMessage({ kind: 'start', engine });
+    this.#port.postMessage({ kind: 'start', engines });
   }
 
   /** Makes a model known to the engine, which opens it once a request names it. */

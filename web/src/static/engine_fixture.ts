@@ -9,8 +9,8 @@ export interface FakeEngine {
   written: Map<string, number>;
   mounted: Map<string, string[]>;
   requests: string[];
-  /** Of each worker: what it was asked, and the files that a training of it has written. */
-  workers: { requests: string[]; files: Map<string, Uint8Array> }[];
+  /** Of each worker: its threads, what it was asked, and the files that a training of it has written. */
+  workers: { threads: number; requests: string[]; files: Map<string, Uint8Array> }[];
   stopped: number[];
   /** Streams that go on. */
   streams: Map<number, number>;
@@ -20,7 +20,7 @@ export interface FakeEngine {
 export const pieces = 3;
 
 export function fakeModule(fake: FakeEngine, answers: Answers): HeedModule {
-  const own: FakeEngine['workers'][number] = { requests: [], files: new Map() };
+  const own: FakeEngine['workers'][number] = { threads: answers.heedThreads ?? 1, requests: [], files: new Map() };
   fake.workers.push(own);
   const isFolder = (path: string) => [...own.files.keys()].some((file) => file.startsWith(`${path}/`));
   const text = (value: string) => new TextEncoder().encode(value);
@@ -131,5 +131,5 @@ export function fakeWorker(files: Record<string, string> = {}): { fake: FakeEngi
 export function fakeEngine(): { engine: Engine; fake: FakeEngine; lost: string[] } {
   const { fake, makePort } = fakeWorker();
   const lost: string[] = [];
-  return { engine: new Engine(makePort, 'engine/heed.js', { lost: (message) => lost.push(message) }), fake, lost };
+  return { engine: new Engine(makePort, [{ address: 'engine/heed.js', threads: 1 }], { lost: (message) => lost.push(message) }), fake, lost };
 }

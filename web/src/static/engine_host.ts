@@ -1,6 +1,7 @@
 // Runs in the worker: gives the engine its files and requests, one after the other, and sends on what it answers.
 
 import type { FileBytes, FromWorker, ModelFile, ModelSpec, ToWorker } from './protocol';
+import type { EngineChoice } from './threads';
 
 /** What is used of Emscripten's file systems. */
 interface FileSystem {
@@ -27,6 +28,8 @@ export interface HeedModule {
 }
 
 export interface Answers {
+  /** Of an engine with threads, how many are to compute. */
+  heedThreads?: number;
   heedHead(id: number, status: number, headersJson: string): void;
   heedChunk(id: number, bytes: Uint8Array): boolean;
   heedEnd(id: number, error: string): void;
@@ -134,7 +137,7 @@ export class EngineHost {
     }
     if (task.kind === 'start') {
       this.#isBusy = true;
-      await this.#load(task.engine);
+      await this.#load(task.engines);
       this.#isBusy = false;
     } else if (task.kind === 'request') {
       this.#guard(() => this.#module!.heedRequest(task.id, task.method, task.target, task.headers, task.body));
@@ -146,9 +149,10 @@ export class EngineHost {
     this.#stepIn(0);
   }
 
-  async #load(engine: string): Promise<void> {
+  async #load([{ address, threads }, ...others]: EngineChoice[]): Promise<void> {
     try {
-      this.#module = await (await this.around.load(engine))({
+      this.#module = await (await this.around.load(address))({
+        ...(threads > 1 && { heedThreads: threads }),
         heedHead: (id, status, headers) => this.around.post({ kind: 'head', id, status, headers: JSON.parse(headers) }),
         heedChunk: (id, bytes) => {
           // The memory is the engine's, which may write into it again.
@@ -159,6 +163,7 @@ export class EngineHost {
         heedEnd: (id, error) => this.around.post({ kind: 'end', id, error }),
       });
     } catch (error) {
+      if (others.length > 0) return this.#load(others);
       this.#lose(`the engine could not be loaded: ${messageOf(error)}`);
     }
   }

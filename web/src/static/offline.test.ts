@@ -61,6 +61,15 @@ describe('the page without a network', () => {
     for (const [path, text] of [['', 'page 1'], ['?view=attention&text=a', 'page 1'], ['index.html', 'page 1'], ['assets/a-1.js', 'a 1'], ['models/english-1/w', 'weights']]) expect(await get(offline, path)).toBe(text);
   });
 
+  it('isolates the page from other origins, so that its engine may have threads', async () => {
+    const offline = make(first);
+    await offline.install();
+    for (const path of ['', 'assets/a-1.js', 'models/english-1/w']) {
+      const { headers } = (await offline.answer(new Request(scope + path)))!;
+      expect([headers.get('Cross-Origin-Opener-Policy'), headers.get('Cross-Origin-Embedder-Policy')]).toEqual(['same-origin', 'require-corp']);
+    }
+  });
+
   it('leaves other addresses to the network', async () => {
     const offline = make(first);
     await offline.install();

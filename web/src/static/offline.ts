@@ -22,6 +22,19 @@ export interface Around {
 }
 
 const prefix = 'heed-';
+/** With these the page is isolated from other origins, so that the engine may have threads (threads.ts). */
+const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'cross-origin', // other pages may embed a view
+};
+
+function isolated(response: Response): Response {
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(isolation)) headers.set(name, value);
+  return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+}
+
 /** The start page's address: the scope itself. */
 const start = './';
 
@@ -76,11 +89,11 @@ export class Offline {
     const { pathname } = new URL(request.url);
     const isStart = pathname === new URL(this.around.scope).pathname || pathname === new URL('index.html', this.around.scope).pathname;
     const kept = await cache.match(isStart ? this.#address(start) : request.url);
-    if (kept || isStart) return kept;
+    if (kept || isStart) return kept && isolated(kept);
     if (!this.files.rest.some((path) => this.#address(path) === request.url)) return undefined;
     const response = await this.around.fetch(request.url);
     if (response.ok) await cache.put(request.url, response.clone());
-    return response;
+    return isolated(response);
   }
 
   async #take(paths: string[]): Promise<void> {

@@ -7,6 +7,7 @@ import type { Port } from './engine';
 import { Library, type StorePort } from './library';
 import { readRelease, recordedRun } from './release';
 import { browserStore } from './store';
+import { threadsOf } from './threads';
 
 const release = readRelease(document);
 let tell: (message: string | null) => void = () => undefined;
@@ -26,6 +27,7 @@ const chooser: Chooser = new Chooser({
   release,
   base: document.baseURI,
   makePort: () => new Worker(new URL('./engine_worker.ts', import.meta.url), { type: 'module' }) as unknown as Port,
+  threads: threadsOf({ isIsolated: crossOriginIsolated, processors: navigator.hardwareConcurrency, asked: new URLSearchParams(location.search).get('threads') }),
   ownFiles: (name) => library.files(name),
   list: async () => (await library.list()).models,
   tell: (message) => tell(message),

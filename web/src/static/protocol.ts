@@ -1,5 +1,7 @@
 // What the page and the engine's worker tell each other.
 
+import type { EngineChoice } from './threads';
+
 /** A file of a model: fetched from `url`, or read in slices from `file`. */
 export interface ModelFile {
   /** Its name in the model's folder; of a run's files, with folders. */
@@ -23,8 +25,8 @@ export interface ModelSpec {
 }
 
 export type ToWorker =
-  /** The first message: where the engine's module is. */
-  | { kind: 'start'; engine: string }
+  /** The first message: where the engine's module is. The first of them that can be loaded is used. */
+  | { kind: 'start'; engines: EngineChoice[] }
   /** Makes the files of a model known. `call` names the answer. */
   | { kind: 'add'; call: number; model: ModelSpec }
   /** Opens a model once its files, and those of others that belong to it, are there. */

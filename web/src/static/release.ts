@@ -15,6 +15,8 @@ export interface CarriedModel {
 export interface Release {
   /** The address of the engine's module, relative to the page. */
   engine: string;
+  /** That of the engine with threads; absent: it was not built. */
+  threadsEngine?: string;
   models: Record<string, CarriedModel>;
 }
 
