@@ -92,7 +92,7 @@ def train(files: Sequence[str] = (), text: str = "", out: str = "", validation: 
     """Prepares a training run on text files, a text, or pairs of a translator's sentences.
 
     ``settings``: those of `heed train --set` by name, on top of ``preset``. ``out``: the run's
-    directory. ``from_``: a model directory to fine-tune.
+    directory. ``from_``: a model directory, or a GGUF file, to fine-tune.
 
     ``fwd_hooks``, ``bwd_hooks``: pairs of a name and a function of ``(values, hook)``, as in
     :meth:`heed.Model.run_with_hooks`, in the passes of every training step, not of evaluations.

@@ -209,18 +209,19 @@ void apply_overrides(TrainSettings& settings, const TrainOptions& options) {
   if (!options.measure.empty()) set_setting(settings, "measure", options.measure);
 }
 
-// The directory of a model to fine-tune: files are read, so the built-in one's name is refused.
-std::filesystem::path fine_tuned_directory(const std::string& from) {
+// The directory, or GGUF file, of a model to fine-tune: files are read, so the built-in one's name
+// is refused.
+std::filesystem::path fine_tuned_path(const std::string& from) {
   if (is_embedded_name(from)) {
     fail_usage(
         fmt::format("--from takes a model directory; write the built-in model to one with: heed "
                     "convert {} --dtype f32 --out DIR",
                     from));
   }
-  std::filesystem::path directory = model_path(from);
-  require(std::filesystem::is_directory(directory), ErrorCode::not_found,
-          "there is no model directory '{}' to fine-tune", from);
-  return directory;
+  std::filesystem::path path = model_path(from);
+  require(std::filesystem::exists(path), ErrorCode::not_found,
+          "there is no model '{}' to fine-tune", from);
+  return path;
 }
 
 void require_fitting_data(const TrainSettings& settings, const TrainOptions& options) {
@@ -285,7 +286,7 @@ TrainRequest make_request(const TrainOptions& options) {
     }
   }
   if (!options.from.empty() && !options.resume) {
-    request.from = fine_tuned_directory(options.from);
+    request.from = fine_tuned_path(options.from);
     set_fine_tuned_model(request.from, request.settings);
   }
   apply_overrides(request.settings, options);

@@ -141,8 +141,8 @@ void begin_run(const TrainingOptions& options, TrainRequest& request) {
     apply_preset(request.settings, options.preset.empty() ? usual : options.preset);
   }
   if (options.from.empty()) return;
-  require(std::filesystem::is_directory(options.from), ErrorCode::not_found,
-          "there is no model directory '{}' to fine-tune", options.from.string());
+  require(std::filesystem::exists(options.from), ErrorCode::not_found,
+          "there is no model '{}' to fine-tune", options.from.string());
   request.from = options.from;
   set_fine_tuned_model(options.from, request.settings);
 }

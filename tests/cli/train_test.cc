@@ -188,6 +188,31 @@ TEST_F(TrainCommand, ADirectoryOfAModelIsNotTrainedIn) {
   EXPECT_EQ(run_heed("generate -m '" + out + "' -n 2 -p 'The '").status, 0);
 }
 
+TEST_F(TrainCommand, GoesOnFromAGgufFileAsFromADirectory) {
+  const auto losses = [&](const std::string& model, const std::string& type) {
+    const std::string from = path(model), out = path("run of " + model);
+    const Outcome converted = run_heed("convert starter --dtype " + type + " --out '" + from + "'");
+    EXPECT_EQ(converted.status, 0) << converted.err;
+    const Outcome trained =
+        run_heed("train --from '" + from + "' --data '" + path("text.txt") +
+                     "' --set steps=2 --set batch_size=1 -t 1 --out '" + out + "'",
+                 "HEED_CACHE='" + path("cache") + "'");
+    EXPECT_EQ(trained.status, 0) << trained.err;
+    std::vector<double> found;
+    for (const Json& line : metrics("run of " + model)) {
+      found.push_back(line.contains("loss") ? line["loss"] : line["val_loss"]);
+    }
+    return found;
+  };
+  const std::vector<double> whole = losses("directory", "f32");
+  ASSERT_EQ(std::ssize(whole), 3);
+  EXPECT_EQ(losses("file.gguf", "f32"), whole);
+  // Rounded weights are restored, and trained in f32.
+  const std::vector<double> rounded = losses("rounded.gguf", "q8_0");
+  EXPECT_NE(rounded, whole);
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(rounded[i], whole[i], 0.5);
+}
+
 TEST_F(TrainCommand, WritesItsMetricsForTensorboard) {
   const std::string run = path("run");
   const Outcome trained = run_heed("train --data '" + path("text.txt") + "' --config '" +

@@ -126,18 +126,18 @@ TEST_F(TranslatorTest, IsAModelThatRefusesWhatIsOfOneText) {
   EXPECT_TRUE(model.is_translator());
   EXPECT_EQ(model.architecture().layers, model.architecture("decoder").layers);
   EXPECT_EQ(model.architecture("encoder").parameters, model.architecture().parameters);
-  const std::vector<std::int32_t> tokens{5, 6};
+  const std::vector<std::int32_t> text{5, 6};
   const std::string refused = "is a translator";
   expect_error(
-      ErrorCode::unsupported, [&] { model.logits(tokens); }, refused);
+      ErrorCode::unsupported, [&] { model.logits(text); }, refused);
   expect_error(
-      ErrorCode::unsupported, [&] { model.generate(tokens, {}); }, refused);
+      ErrorCode::unsupported, [&] { model.generate(text, {}); }, refused);
   expect_error(
       ErrorCode::unsupported, [&] { model.dimensions(); }, refused);
   expect_error(
       ErrorCode::unsupported, [&] { weight_names(model); }, refused);
   expect_error(
-      ErrorCode::unsupported, [&] { run(model, TokenBatch{.tokens = tokens}); }, refused);
+      ErrorCode::unsupported, [&] { run(model, TokenBatch{.tokens = text}); }, refused);
 
   const testing::ScratchDirectory other;
   testing::write_small_model(other.path());
@@ -146,7 +146,7 @@ TEST_F(TranslatorTest, IsAModelThatRefusesWhatIsOfOneText) {
   expect_error(
       ErrorCode::unsupported, [&] { decoder.translate("the dog"); }, "has no encoder");
   expect_error(
-      ErrorCode::unsupported, [&] { run(decoder, {.tokens = tokens, .sources = tokens}); },
+      ErrorCode::unsupported, [&] { run(decoder, {.tokens = text, .sources = text}); },
       "has no encoder");
   expect_error(
       ErrorCode::invalid_argument, [&] { decoder.architecture("encoder"); }, "the only one");

@@ -19,7 +19,7 @@ namespace {
 
 // Rows of a pass and steps of decoding add the same products in other orders: probabilities of some
 // hundredths differ by some units of 2^-24.
-constexpr double tolerance = 2e-6;
+constexpr double edge_tolerance = 2e-6;
 
 class FamilyEdges : public ::testing::TestWithParam<testing::ToyFamily> {
  protected:
@@ -28,7 +28,8 @@ class FamilyEdges : public ::testing::TestWithParam<testing::ToyFamily> {
 
   void expect_near(const std::vector<double>& found, const std::vector<double>& expected) const {
     ASSERT_EQ(found.size(), expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], tolerance);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], edge_tolerance);
   }
 
   // Of two tokens, one token, and what a window hides of a word.
@@ -124,7 +125,7 @@ TEST_P(FamilyEdges, ReadOtherWordsThatAreLikelyThere) {
     ASSERT_EQ(std::ssize(other.tokens), word.count());
     EXPECT_NE(other.tokens.front(), tokens[static_cast<std::size_t>(word.begin)]);
     const double probability = likely[static_cast<std::size_t>(other.tokens.front())];
-    EXPECT_LE(probability, former + tolerance);
+    EXPECT_LE(probability, former + edge_tolerance);
     former = probability;
     std::vector<std::int32_t> changed = tokens;
     std::ranges::copy(other.tokens, changed.begin() + word.begin);
