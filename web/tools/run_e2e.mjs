@@ -1,12 +1,11 @@
-// Runs the end-to-end tests, two files at a time where there are two processors. A browser on a busy machine can be
-// late: a file with a failure is run once more, alone, and what failed first is said at the end. What fails twice fails.
+// Runs the end-to-end tests, one file at a time. A browser on a busy machine can be late: a file with a
+// failure is run once more, and what failed first is said at the end. What fails twice fails.
 //
 //   node tools/run_e2e.mjs [--static FOLDER] [FILE…]     default: e2e/*.test.mjs
 //
 // --static: of the page as static files, such as ../build/static-page, but for what needs a server (e2e/needs_server.mjs)
 // or has another page to itself.
 import { readdirSync } from 'node:fs';
-import { cpus } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -26,9 +25,9 @@ const unwanted = ['<root>', ...needServer.map(({ test }) => test).filter(Boolean
 const wanted = isStatic ? { testNamePatterns: [new RegExp(`^(?!(?:${unwanted.map(literal).join('|')})$)`)] } : {};
 
 /** The failures of these files: [{ file, name }]. */
-async function failuresOf(files, concurrency) {
+async function failuresOf(files) {
   const failures = [];
-  const stream = run({ files, concurrency, ...wanted });
+  const stream = run({ files, concurrency: 1, ...wanted });
   stream.on('test:fail', ({ file, name }) => failures.push({ file, name }));
   const printed = stream.compose(new spec());
   for await (const text of printed) process.stdout.write(text);
@@ -38,11 +37,11 @@ async function failuresOf(files, concurrency) {
 const named = given.slice(isStatic ? 2 : 0).map((file) => path.resolve(file));
 const files = named.length > 0 ? named : readdirSync(folder).filter((name) => name.endsWith('.test.mjs')).filter((name) => !isStatic || !needServer.some(({ file, test }) => file === name && !test)).sort().map((name) => path.join(folder, name));
 
-const first = await failuresOf(files, Math.min(2, cpus().length));
+const first = await failuresOf(files);
 if (first.length > 0) {
   const again = [...new Set(first.map(({ file }) => file))];
   console.log(`\n${first.length} failed; once more: ${again.map((file) => path.basename(file)).join(', ')}\n`);
-  const second = await failuresOf(again, 1);
+  const second = await failuresOf(again);
   for (const { file, name } of first) {
     const fails = second.some((failure) => failure.file === file && failure.name === name);
     console.log(`${fails ? 'failed twice' : 'failed once, then passed'}: ${path.basename(file)}: ${name}`);
