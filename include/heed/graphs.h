@@ -96,7 +96,8 @@ struct AttributionGraph {
 
 // Of the token after a text. One forward pass, and a backward pass for all nodes chosen together.
 // Throws Error{invalid_argument} before work begins, with an estimate of memory and time, where
-// more memory than options.max_bytes is needed.
+// more memory than options.max_bytes is needed; of transcoders that do not say how many features
+// are active, while these are found, layer by layer.
 AttributionGraph attribution_graph(const Model& model, std::span<const std::int32_t> tokens,
                                    const GraphOptions& options = {});
 

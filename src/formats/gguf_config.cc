@@ -138,9 +138,13 @@ class ConfigReader {
   void read_bert() {
     constexpr std::string_view types = "token_types.weight";
     const TensorEntry* const table = find_(types);
-    require(table != nullptr && table->shape.rank() == 2, ErrorCode::corrupt_data,
-            "{}: tensor '{}' {}; expected a matrix of one row a type", source(), types,
-            table == nullptr ? "is missing" : "has shape " + table->shape.text());
+    require(
+        table != nullptr, ErrorCode::unsupported,
+        "{}: tensor '{}' is missing; encoders without types of tokens, as DistilBERT, are not read",
+        source(), types);
+    require(table->shape.rank() == 2, ErrorCode::corrupt_data,
+            "{}: tensor '{}' has shape {}; expected a matrix of one row a type", source(), types,
+            table->shape.text());
     const std::int64_t rows = table->shape[0];
     const std::int64_t named =
         fields_.find_integer(token_types_key, {.least = 1, .most = max_extent}).value_or(rows);

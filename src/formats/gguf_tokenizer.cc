@@ -322,6 +322,11 @@ class TokenizerReader {
       definition.unknown = tokens_[static_cast<std::size_t>(*unknown)];
       make_special(*unknown);
     }
+    // A converter that marks all but special tokens leaves no word of an added one as it is.
+    std::erase_if(added_, [&](const AddedToken& token) {
+      return types_[static_cast<std::size_t>(token.id)] == GgufTokenType::user_defined &&
+             token.content.starts_with(metaspace_character);
+    });
     std::vector<bool> is_added(tokens_.size());
     for (const AddedToken& token : added_) is_added[static_cast<std::size_t>(token.id)] = true;
     std::vector<bool> continues(tokens_.size());

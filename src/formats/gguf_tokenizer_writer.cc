@@ -245,8 +245,11 @@ Json compared(const Tokenizer& tokenizer) {
     const bool is_byte_pair = tokenizer.kind() == TokenizerKind::byte_pair;
     if (!is_byte_pair) same["normalizer"] = document["normalizer"];
   }
+  const bool is_word_piece = tokenizer.kind() == TokenizerKind::word_piece;
+  if (is_word_piece) same["decoder"] = document["decoder"];
   for (const Json& token : document["added_tokens"]) {
     same["added"].push_back({token["id"], token["content"], token["special"]});
+    if (is_word_piece) same["added"].back().push_back(token.value("single_word", false));
   }
   return same;
 }

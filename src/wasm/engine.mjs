@@ -76,6 +76,11 @@ export class Engine {
     Object.assign(this.#replies.get(id), more);
   }
 
+  /** Threads that have been started beside the caller's. */
+  get startedThreads() {
+    return this.#module.PThread?.runningWorkers.length ?? 0;
+  }
+
   get memoryBytes() {
     return this.#module.HEAPU8?.length ?? 0;
   }

@@ -116,6 +116,7 @@ TEST_F(Sae, RefusesWhatCannotBe) {
   expect_refused(train("c") + " --architecture gated", "topk, standard or jumprelu");
   expect_refused("sae features " + path("none") + " --data " + path("stories.txt"),
                  "does not exist");
+  expect_refused("graph 'The cat' --features 3", "--transcoders");
   EXPECT_EQ(run_heed("sae").status, 2);
 }
 

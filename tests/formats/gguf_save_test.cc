@@ -449,9 +449,10 @@ TEST(GgufTokenizers, OfBertTreatLettersAsTheyDid) {
 // As other programs write them: no keys of normalisation, roles by names of their own.
 TEST(GgufTokenizers, OfBertAreLowerCaseWithoutAKey) {
   GgufMetadata metadata;
-  const std::vector<std::string> tokens = {"[PAD]",  "[UNK]",     "[CLS]", "[SEP]",
-                                           "[MASK]", "\u2581the", "s",     "\u2581eleve"};
-  const std::vector<std::int32_t> types = {3, 3, 3, 3, 3, 1, 1, 1};
+  const std::vector<std::string> tokens = {
+      "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2581the", "s", "\u2581eleve", "\u2581covid"};
+  // The last was added to the vocabulary.
+  const std::vector<std::int32_t> types = {3, 3, 3, 3, 3, 1, 1, 1, 4};
   metadata.add("tokenizer.ggml.model", std::string_view("bert"));
   metadata.add("tokenizer.ggml.tokens", std::span<const std::string>(tokens));
   metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(types));
@@ -466,14 +467,21 @@ TEST(GgufTokenizers, OfBertAreLowerCaseWithoutAKey) {
   const EncodeOptions around{.add_beginning = true, .add_ending = true};
   EXPECT_EQ(read->encode("THEs Élevé [MASK] s", around),
             (std::vector<std::int32_t>{2, 5, 6, 7, 4, 1, 3}));
+  EXPECT_EQ(read->encode("the covid"), (std::vector<std::int32_t>{5, 8}));
+  EXPECT_EQ(read->decode(std::vector<std::int32_t>{5, 8}), "the covid");
 }
 
-// WordPiece that does not part ideographs, and merges that scores do not give, are no kinds of the
+// WordPiece that does not part ideographs, keeps spaces before full stops, or finds an added token
+// as a whole word alone, and merges that scores do not give, are no kinds of the
 // format's: they are written whole, as tokenizer.json.
 TEST(GgufTokenizers, OfNoKindAreWrittenWhole) {
   Json joined = small_word_piece_document();
   joined["normalizer"]["handle_chinese_chars"] = false;
-  for (const Json& document : {joined, small_metaspace_json()}) {
+  Json spaced = small_word_piece_document();
+  spaced["decoder"]["cleanup"] = false;
+  Json whole = small_word_piece_document();
+  whole["added_tokens"].back()["single_word"] = true;
+  for (const Json& document : {joined, spaced, whole, small_metaspace_json()}) {
     const auto tokenizer = parse_tokenizer_json(document.dump(), "no kind");
     std::string kind;
     const auto read = written_and_read(*tokenizer, kind);

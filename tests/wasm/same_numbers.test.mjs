@@ -249,6 +249,10 @@ const tests = {
     engine.stop(watched);
   },
 
+  async 'as many threads are there as were asked for'() {
+    assert.equal(engine.startedThreads, (settings.threads ?? 1) - 1);
+  },
+
   async 'what cannot be opened is named, and the model before stays'() {
     assert.throws(() => engine.open('/models/absent'), /absent/);
     engine.put('broken', path.join(root, 'tests/wasm'));

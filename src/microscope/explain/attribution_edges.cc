@@ -320,7 +320,8 @@ class AttributionEdges::Backward {
 };
 
 AttributionEdges::AttributionEdges(const RecordedPass& pass, const LayerTranscoders& transcoders,
-                                   LogitBaseline baseline, std::function<void()> poll)
+                                   LogitBaseline baseline, std::function<void()> poll,
+                                   const std::function<void(std::int64_t active)>& after_layer)
     : pass_(pass),
       stack_(pass.model().specification()),
       baseline_(baseline),
@@ -336,7 +337,7 @@ AttributionEdges::AttributionEdges(const RecordedPass& pass, const LayerTranscod
   probabilities_ = probabilities_of(logits_);
   sources_ = GraphSources::expected(stack_, positions_, transcoders);
   if (transcoders.empty()) return;
-  transcoded_ = std::make_unique<TranscodedPass>(transcoders, pass);
+  transcoded_ = std::make_unique<TranscodedPass>(transcoders, pass, after_layer);
   sources_.units = transcoded_->features();
 }
 

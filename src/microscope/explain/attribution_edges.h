@@ -36,9 +36,11 @@ struct GraphSources {
 
 class AttributionEdges {
  public:
-  // Of a pass over one text that keeps every block. Borrows both.
+  // Of a pass over one text that keeps every block. Borrows both. `after_layer` is told how many
+  // features are active so far.
   AttributionEdges(const RecordedPass& pass, const LayerTranscoders& transcoders,
-                   LogitBaseline baseline = LogitBaseline::mean, std::function<void()> poll = {});
+                   LogitBaseline baseline = LogitBaseline::mean, std::function<void()> poll = {},
+                   const std::function<void(std::int64_t active)>& after_layer = {});
 
   // Memory of into(), of so many targets, beside its results, and of the constructor.
   static std::int64_t bytes_needed(const StackSpecification& stack, std::int64_t positions,

@@ -49,9 +49,10 @@ double graph_seconds(const Transformer& model, const GraphSources& sources,
   model.forward({tokens.data(), {1, few}}, {.sequences = {1, few}}, activations);
   const std::chrono::duration<double> pass = std::chrono::steady_clock::now() - begin;
   const auto channels = static_cast<double>(stack.channels);
-  const double of_row = static_cast<double>(stack.layers) * channels *
-                        static_cast<double>(stack.block.attention.projected_width() +
-                                            stack.attention_width() + 2 * stack.feed_forward());
+  const double of_row =
+      static_cast<double>(stack.layers) * channels *
+      static_cast<double>(stack.block.attention.projected_width() + stack.attention_width() +
+                          (stack.block.feed_forward.gated ? 3 : 2) * stack.feed_forward());
   const double rate = of_row * static_cast<double>(few) / std::max(pass.count(), 1e-9);
   const double targets =
       static_cast<double>(wanted_units(sources, options) + explained_count(options));
@@ -391,8 +392,14 @@ AttributionGraph attribution_graph(const Transformer& model, std::span<const std
                  GraphSources::expected(model.specification(), std::ssize(tokens), transcoders),
                  options, transcoders);
   const RecordedPass pass(model, Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
-  const AttributionEdges edges(pass, transcoders, options.baseline, options.poll);
-  require_memory(model, edges.sources(), options, transcoders);  // as many as are active
+  GraphSources sources =
+      GraphSources::expected(model.specification(), pass.positions(), transcoders);
+  const auto after_layer = [&](std::int64_t active) {
+    if (options.poll) options.poll();
+    sources.units = active;
+    require_memory(model, sources, options, transcoders);
+  };
+  const AttributionEdges edges(pass, transcoders, options.baseline, options.poll, after_layer);
   const std::vector<ExplainedLogit> logits =
       explained_logits(edges.probabilities(), options.logits);
   Expansion expansion(edges, logits);

@@ -124,7 +124,8 @@ double LayerTranscoders::work_of_edges() const {
   return work;
 }
 
-TranscodedPass::TranscodedPass(const LayerTranscoders& transcoders, const RecordedPass& pass)
+TranscodedPass::TranscodedPass(const LayerTranscoders& transcoders, const RecordedPass& pass,
+                               const std::function<void(std::int64_t active)>& after_layer)
     : transcoders_(transcoders) {
   const std::int64_t layers = pass.model().specification().layers, positions = pass.positions();
   first_.push_back(0);
@@ -139,6 +140,7 @@ TranscodedPass::TranscodedPass(const LayerTranscoders& transcoders, const Record
     own.active = dictionary.encode_input(own.input);
     first_.push_back(first_.back() + own.active.entries());
     layers_.push_back(std::move(own));
+    if (after_layer) after_layer(first_.back());
   }
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const Tensor<float> given = pass.computed({PointKind::feed_forward_out, layer});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -65,8 +66,9 @@ class LayerTranscoders {
 // What transcoders make of a pass over one text.
 class TranscodedPass {
  public:
-  // Borrows both.
-  TranscodedPass(const LayerTranscoders& transcoders, const RecordedPass& pass);
+  // Borrows both. `after_layer` is told how many features are active so far.
+  TranscodedPass(const LayerTranscoders& transcoders, const RecordedPass& pass,
+                 const std::function<void(std::int64_t active)>& after_layer = {});
 
   const LayerTranscoders& transcoders() const { return transcoders_; }
   const FeatureRows& active(std::int64_t layer) const { return of(layer).active; }

@@ -381,8 +381,12 @@ DictionaryOptions with_gemma_scope_points(const std::filesystem::path& file,
 std::vector<std::filesystem::path> saelens_directories(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> found;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    if (std::filesystem::exists(entry.path() / saelens_config_name)) found.push_back(entry.path());
+  const std::filesystem::directory_iterator end;
+  for (auto each = std::filesystem::directory_iterator(directory, error); !error && each != end;
+       each.increment(error)) {
+    std::error_code unreadable;
+    const std::filesystem::path config = each->path() / saelens_config_name;
+    if (std::filesystem::exists(config, unreadable)) found.push_back(each->path());
   }
   std::ranges::sort(found, {}, [](const std::filesystem::path& path) {
     const std::string name = path.filename().string();
@@ -426,13 +430,15 @@ std::vector<Dictionary> load_dictionaries(const std::filesystem::path& path,
   if (const std::int64_t layers = count_files(directory, "layer_"); layers > 0) {
     return load_transcoders(directory, layers, options);
   }
-  std::vector<Dictionary> all;
-  for (const std::filesystem::path& each : saelens_directories(directory)) {
-    for (Dictionary& dictionary : load_dictionaries(each, options)) {
-      all.push_back(std::move(dictionary));
+  if (is_directory) {
+    std::vector<Dictionary> all;
+    for (const std::filesystem::path& each : saelens_directories(directory)) {
+      for (Dictionary& dictionary : load_dictionaries(each, options)) {
+        all.push_back(std::move(dictionary));
+      }
     }
+    if (!all.empty()) return all;
   }
-  if (!all.empty()) return all;
   fail(not_found,
        "'{}' holds no sparse autoencoder: expected cfg.json with sae_weights.safetensors "
        "(SAELens) or folders that have them, params.npz (Gemma Scope), layer_0.safetensors or "

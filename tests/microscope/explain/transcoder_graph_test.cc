@@ -328,6 +328,17 @@ TEST_F(TranscoderGraphs, RefusesWhatIsNoTranscoderOfEachLayer) {
                           {.transcoders = transcoders, .max_neurons = 100, .max_bytes = 1 << 18});
       },
       "features of 9 tokens take");
+  // It can be stopped after each layer whose active features were found.
+  const LayerTranscoders of_layers(transcoders, transformer);
+  const RecordedPass pass(transformer,
+                          Texts{.source = {}, .target = {tokens.begin(), tokens.end()}});
+  std::int64_t found = 0;
+  const auto stop = [&](std::int64_t active) {
+    found = active;
+    throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(TranscodedPass(of_layers, pass, stop), std::runtime_error);
+  EXPECT_EQ(found, TranscodedPass(of_layers, pass).first(1));
   AttributionGraph torn = attribution_graph(transformer, tokens, {.transcoders = transcoders});
   torn.transcoders.clear();
   testing::expect_error(

@@ -163,7 +163,9 @@ TEST(DictionaryTraining, FindsTheFeaturesThatRowsAreMadeOf) {
 // Features that were not active in a step read a row of it, with 0.2 of the others' mean norm.
 TEST(DictionaryTraining, ResamplingSetsDeadFeaturesToRowsOfTheBatch) {
   constexpr std::int64_t width = 16, rows = 256, features = 64;
-  const Tensor<float> x = random_rows(rows, width, 1);
+  Tensor<float> x = random_rows(rows, width, 1);
+  // Its loss is a hundred times that of others, and so its chance ten thousand times theirs.
+  for (std::int64_t c = 0; c < width; ++c) x[c] *= 10;
   const DictionarySpecification specification{.inputs = width,
                                               .outputs = width,
                                               .input_point = "blocks.0.hook_resid_pre",
@@ -195,25 +197,37 @@ TEST(DictionaryTraining, ResamplingSetsDeadFeaturesToRowsOfTheBatch) {
     }
     living += std::sqrt(square) / static_cast<double>(features - silent);
   }
+  std::int64_t of_large_loss = 0;
   for (std::int64_t f = 0; f < features; ++f) {
     if (active[static_cast<std::size_t>(f)]) continue;
     EXPECT_EQ(after.weights().encoder_bias[f], 0);
-    double best = 0, square = 0;
+    double best = 0, written = 0, square = 0;
+    std::int64_t drawn = -1;
     for (std::int64_t n = 0; n < rows; ++n) {
-      double along = 0, of_row = 0, own = 0;
+      double along = 0, of_row = 0, own = 0, out = 0, of_out = 0;
       for (std::int64_t c = 0; c < width; ++c) {
         const double read = double{x[n * width + c]} - double{before.weights().decoder_bias[c]};
         const double weight = after.weights().encoder[f * width + c];
+        const double writes = after.weights().decoder[f * width + c];
         along += read * weight;
+        out += read * writes;
         of_row += read * read;
         own += weight * weight;
+        of_out += writes * writes;
       }
       square = own;
-      best = std::max(best, along / std::sqrt(of_row * own));
+      const double cosine = along / std::sqrt(of_row * own);
+      if (cosine <= best) continue;
+      best = cosine;
+      drawn = n;
+      written = out / std::sqrt(of_row * of_out);
     }
     EXPECT_NEAR(best, 1, 1e-4) << f;
+    EXPECT_NEAR(written, 1, 1e-4) << f;
     EXPECT_NEAR(std::sqrt(square), 0.2 * living, 1e-4 * living) << f;
+    of_large_loss += drawn == 0 ? 1 : 0;
   }
+  EXPECT_GT(of_large_loss, silent * 4 / 5);
 }
 
 TEST(DictionaryTraining, RefusesSettingsThatMakeNoSense) {

@@ -225,6 +225,16 @@ TEST(MalformedDictionary, FoldersAreRefusedByName) {
       not_found, [&] { load_dictionaries(directory.path()); }, "holds no sparse autoencoder");
   expect_error(
       not_found, [&] { load_dictionaries(directory.path() / "none"); }, "does not exist");
+  // Folders are those of a directory, not of what lies beside a file; some cannot be read.
+  std::filesystem::create_directory(directory.path() / "inner");
+  write_text_file(directory.path() / "inner" / "cfg.json", "{}");
+  write_text_file(directory.path() / "notes.txt", "");
+  std::filesystem::create_symlink("loop", directory.path() / "loop");
+  expect_error(
+      not_found, [&] { load_dictionaries(directory.path() / "notes.txt"); },
+      "holds no sparse autoencoder");
+  expect_error(
+      not_found, [&] { load_dictionaries(directory.path()); }, "but no sae_weights.safetensors");
   write_text_file(directory.path() / "cfg.json", "{}");
   expect_error(
       not_found, [&] { load_dictionaries(directory.path()); }, "but no sae_weights.safetensors");

@@ -14,8 +14,17 @@ port1.onmessage = () => {
 
 const scope = self as unknown as { postMessage: (message: unknown, transfer?: Transferable[]) => void; onmessage: ((event: MessageEvent<ToWorker>) => void) | null };
 
+/** Rejects once the script of a thread cannot be loaded, for which Emscripten's module waits without an end. */
+const threadFails = () => new Promise<never>((_, reject) => addEventListener('error', (event) => {
+  event.preventDefault();
+  reject(new Error(event.message));
+}, { once: true }));
+
 const host = new EngineHost({
-  load: async (engine) => (await import(/* @vite-ignore */ engine)).default as MakeModule,
+  load: async (engine) => {
+    const make = (await import(/* @vite-ignore */ engine)).default as MakeModule;
+    return (answers) => (answers.heedThreads === undefined ? make(answers) : Promise.race([make(answers), threadFails()]));
+  },
   post: (message, transfer) => scope.postMessage(message, transfer),
   fetch: (url) => fetch(url),
   later: (milliseconds, step) => {
