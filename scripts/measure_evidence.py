@@ -2,7 +2,7 @@
 """Whether attribution graphs of the starter hold the evidence that the microworld's grammar names.
 
     PYTHONPATH=build/release/python python3 scripts/measure_evidence.py [--count 30] [--seed 99]
-        [--transcoders models/starter/transcoders]
+        [--transcoders models/starter-transcoders]
 
 For each subject, beginnings of stories that were held out from training, up to the word whose
 continuation the evidence decides. The graph is that of the token that follows, pruned to tokens that

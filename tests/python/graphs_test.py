@@ -187,7 +187,7 @@ class Graphs(TestCase):
 
     def test_the_evidence_is_in_graphs_of_the_starters_transcoders(self):
         script = runpy.run_path(str(SOURCE / "scripts" / "measure_evidence.py"))
-        transcoders = heed.sae.load_all(str(SOURCE / "models" / "starter" / "transcoders"))
+        transcoders = heed.sae.load_all(str(SOURCE / "models" / "starter-transcoders"))
         self.assertEqual(len(transcoders), self.model.cfg.n_layers)
         for subject, count in (("mole", 5), ("pronoun", 4)):
             found, drawn, _, _, errors = script["measure"](self.model, subject, count, 5, 16,

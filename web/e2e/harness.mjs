@@ -327,17 +327,31 @@ export function paramsOf(name) {
 
 /** Serious and critical findings of axe-core, one line each. */
 export async function seriousFindings(page) {
-  // What is of a former text while the next one is loading is pale on purpose, for a moment.
-  await page.waitForFunction(() => document.querySelector('.former, .stale') === null, undefined, { timeout: 5_000 }).catch(() => {});
   await page.evaluate(axe.source);
-  // Colours on their way from one to another are of neither theme.
-  await page.evaluate(() => Promise.allSettled(document.getAnimations()
-    .filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity)
-    .map(({ finished }) => finished)));
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
+  for (let round = 1; ; ++round) {
+    await allShown(page);
+    // Colours on their way from one to another are of neither theme.
+    await page.evaluate(() => Promise.allSettled(document.getAnimations()
+      .filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity)
+      .map(({ finished }) => finished)));
+    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+    const found = violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html.slice(0, 200)}`));
+    // A section that began to load meanwhile was pale.
+    const isPale = await page.evaluate(() => document.querySelector('.former, .stale') !== null);
+    if (found.length === 0 || !isPale || round === 3) return found;
+  }
+}
+
+/** Waits until nothing has been pale for half a second: so is what is of a former text while the next one is loading. */
+function allShown(page) {
+  return page.waitForFunction((begin) => {
+    const now = performance.now();
+    if (globalThis.watchedSince !== begin || document.querySelector('.former, .stale') !== null) globalThis.shownSince = now;
+    globalThis.watchedSince = begin;
+    return now - globalThis.shownSince >= 500;
+  }, Math.random(), { timeout: 20_000 }).catch(() => {});
 }
 
 /** Opens all tables, so that they are checked too. */

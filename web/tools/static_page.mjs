@@ -31,8 +31,8 @@ const recordedRun = 'recorded';
 const carried = { [firstModel]: firstModel, english: 'english', [recordedRun]: 'recorded-run' };
 /** Stored smaller than in the program, since the first view waits for it (docs/static-page.md, "Numbers"). */
 const rounded = { [firstModel]: { dtype: 'int8', embedding: true, compute_f32: true } };
-/** Of a model's folder, what the page does not read: for its tests, or for graphs. */
-const unused = (file) => file === 'claims.json' || file.startsWith('transcoders');
+/** Of a model's folder, what only its tests read. */
+const unused = ['claims.json'];
 
 const filesIn = (folder) => readdirSync(folder, { recursive: true }).map(String).filter((name) => statSync(path.join(folder, name)).isFile()).sort();
 
@@ -93,7 +93,7 @@ const release = {
 };
 for (const [name, folder] of Object.entries(carried)) {
   const from = await stored(name, path.join(models, folder));
-  const files = filesIn(from).filter((file) => !unused(file));
+  const files = filesIn(from).filter((file) => !unused.includes(file));
   const facts = name === recordedRun ? {} : await describe(name, path.join(models, folder));
   release.models[name] = { ...facts, folder: place(`models/${name}`, from, files, building), files: files.map((file) => ({ path: file, bytes: statSync(path.join(from, file)).size })) };
 }
