@@ -185,7 +185,7 @@ void add_graph_command(Command app) {
   auto options = std::make_shared<GraphCommandOptions>();
   add_model_option(*command, options->model);
   add_text_options(*command, options->text);
-  auto* const paths =
+  const Option paths =
       command->add_option("--paths", options->paths, "Show N paths, one from each token at most")
           ->capture_default_str()
           ->check(between(1, 32));
@@ -193,11 +193,12 @@ void add_graph_command(Command app) {
       ->add_option("--out", options->out,
                    "Write the graph for the viewers of circuit-tracer and Neuronpedia")
       ->type_name("FILE.json");
-  auto* const transcoders = command
-                                ->add_option("--transcoders", options->transcoders,
-                                             "Use features of these transcoders, one of each layer")
-                                ->type_name("DIR")
-                                ->excludes(paths);
+  const Option transcoders =
+      command
+          ->add_option("--transcoders", options->transcoders,
+                       "Use features of these transcoders, one of each layer")
+          ->type_name("DIR")
+          ->excludes(paths);
   command->add_option("--features", options->features, "Show N features of the largest influence")
       ->needs(transcoders)
       ->capture_default_str()
