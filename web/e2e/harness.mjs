@@ -351,7 +351,7 @@ function allShown(page) {
     if (globalThis.watchedSince !== begin || document.querySelector('.former, .stale') !== null) globalThis.shownSince = now;
     globalThis.watchedSince = begin;
     return now - globalThis.shownSince >= 500;
-  }, Math.random(), { timeout: 20_000 }).catch(() => {});
+  }, Math.random(), { timeout: 10_000 }).catch(() => {});
 }
 
 /** Opens all tables, so that they are checked too. */
