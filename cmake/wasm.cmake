@@ -118,7 +118,7 @@ function(heed_wasm_module)
     -sMODULARIZE=1 -sEXPORT_ES6=1 -sEXPORT_NAME=createHeed -sENVIRONMENT=web,worker,node
     -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=32MB -sTOTAL_STACK=2MB
     -sFORCE_FILESYSTEM=1 -sEXPORTED_RUNTIME_METHODS=FS,WORKERFS
-    -sEXPORTED_FUNCTIONS=_heed_open,_heed_convert,_heed_error,_heed_request,_heed_stop,_heed_work,_malloc,_free)
+    -sEXPORTED_FUNCTIONS=_heed_open,_heed_convert,_heed_error,_heed_request,_heed_stop,_heed_work,_heed_threads,_malloc,_free)
   if(HEED_WASM_THREADS)  # workers that are there before the first loop: Module.heedThreads (heed_api.js)
     target_link_options(heed_wasm PRIVATE -sPTHREAD_POOL_SIZE=Module.heedThreads)
   endif()

@@ -76,9 +76,9 @@ export class Engine {
     Object.assign(this.#replies.get(id), more);
   }
 
-  /** Threads that have been started beside the caller's. */
-  get startedThreads() {
-    return this.#module.PThread?.runningWorkers.length ?? 0;
+  /** Threads that compute at the same time, with the caller's. */
+  get threadCount() {
+    return this.#module.heedThreadCount();
   }
 
   get memoryBytes() {

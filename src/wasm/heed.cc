@@ -3,6 +3,8 @@
 #include <emscripten/em_js.h>
 #include <emscripten/emscripten.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -170,6 +172,22 @@ void convert(const std::string& model, const std::string& out, const Json& given
   write_text_file(std::filesystem::path(out) / "examples.json", examples.dump(1) + "\n");
 }
 
+int threads_at_once() {
+  const int threads = thread_count();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  std::atomic<int> inside = 0;
+  std::atomic<int> most = 0;
+  run_in_threads(threads, [&](int) {
+    const int now = ++inside;
+    for (int before = most; before < now && !most.compare_exchange_weak(before, now);) {
+    }
+    while (most < threads && std::chrono::steady_clock::now() < end) {
+    }
+    --inside;
+  });
+  return most;
+}
+
 }  // namespace
 }  // namespace heed::wasm
 
@@ -214,5 +232,7 @@ EMSCRIPTEN_KEEPALIVE void heed_stop(std::uint32_t id) {
 }
 
 EMSCRIPTEN_KEEPALIVE int heed_work() { return opened == nullptr ? -1 : opened->work(); }
+
+EMSCRIPTEN_KEEPALIVE int heed_threads() { return heed::wasm::threads_at_once(); }
 
 }  // extern "C"

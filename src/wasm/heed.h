@@ -18,6 +18,7 @@
 //   module.heedRequest(id, "POST", "/api/traces", {"content-type": "application/json"}, body);
 //   module.heedStop(id);
 //   module.heedWork();                     // see heed_work
+//   module.heedThreadCount();              // see heed_threads
 //
 // Files are MEMFS's (module.FS, module.WORKERFS): the model NAME is the folder /models/NAME with
 // the files of a model's directory: config.json, model.safetensors, tokenizer.json and, of the
@@ -65,5 +66,10 @@ void heed_stop(std::uint32_t id);
 // lines of a run. Returns the milliseconds until it wants to be called again; −1: nothing waits,
 // call it again after the next request.
 int heed_work();
+
+// How many threads compute at the same time: each of them holds a part of one loop until all of
+// them do, or, where one does not come, for two seconds. As many as were asked for, with the
+// caller's; fewer: the others cannot start.
+int heed_threads();
 
 }  // extern "C"

@@ -47,4 +47,5 @@
   };
   Module.heedStop = (id) => named(() => Module._heed_stop(id));
   Module.heedWork = () => named(() => Module._heed_work());
+  Module.heedThreadCount = () => named(() => Module._heed_threads());
 }

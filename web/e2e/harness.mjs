@@ -5,16 +5,17 @@
 //   HEED_STATIC   a folder of static files (build/static-page): the page is served from there by python3 -m http.server,
 //                 and has the engine in a worker; HEED_BINARY is what its numbers are compared with. Or the address of
 //                 such files
-//   CHROMIUM      the browser [/usr/bin/chromium]
+//   CHROMIUM      the browser [/usr/bin/chromium-headless-shell, or /usr/bin/chromium where that is missing]: without the
+//                 parts that draw a window, Chromium takes half of the processor's time
 //   FIREFOX       the browser instead, such as /usr/bin/firefox-esr: Playwright drives it by WebDriver BiDi, which it calls
 //                 experimental
 //   SCREENSHOTS   a folder for screenshots of the views [none]
 import axe from 'axe-core';
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after, before } from 'node:test';
+import { after, afterEach, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import playwright from 'playwright-core';
 
@@ -211,10 +212,12 @@ export async function startStatic() {
   return where.startsWith('http:') ? { address: where, stop: async () => {} } : startFiles(path.resolve(root, where));
 }
 
+const chromium = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
+
 export function startBrowser() {
   if (process.env.FIREFOX) return playwright._bidiFirefox.launch({ executablePath: process.env.FIREFOX });
   return playwright.chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: process.env.CHROMIUM ?? chromium.find(existsSync) ?? chromium.at(-1),
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
   });
 }
@@ -254,6 +257,8 @@ export function useExplorer(serverOptions = [], model = undefined, runs = []) {
     }
     session.browser = await startBrowser();
   });
+  // A page that is left open draws, and has its server's ear, while the next test runs.
+  afterEach(() => Promise.all(session.browser.contexts().map((context) => context.close())));
   after(async () => {
     await session.browser?.close();
     await session.server?.stop();
@@ -327,7 +332,7 @@ export function paramsOf(name) {
 
 /** Serious and critical findings of axe-core, one line each. */
 export async function seriousFindings(page) {
-  await page.evaluate(axe.source);
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source);
   for (let round = 1; ; ++round) {
     await allShown(page);
     // Colours on their way from one to another are of neither theme.
