@@ -79,12 +79,14 @@ bool are_same(const SentencePieceTokenizer& left, const SentencePieceTokenizer& 
   const SentencePieceModel& model = left.model();
   const SentencePieceModel& other = right.model();
   const auto& [before, after] = left.text_template();
+  const auto& added = left.added_tokens();
+  const auto& others = right.added_tokens();
   return model.search == other.search && model.pieces == other.pieces &&
          model.byte_fallback == other.byte_fallback &&
          model.add_dummy_prefix == other.add_dummy_prefix &&
          model.remove_extra_whitespaces == other.remove_extra_whitespaces &&
          model.charsmap_bytes == other.charsmap_bytes &&
-         std::ranges::is_permutation(left.added_tokens(), right.added_tokens()) &&
+         std::is_permutation(added.begin(), added.end(), others.begin(), others.end()) &&
          before == right.text_template().before && after == right.text_template().after;
 }
 
