@@ -32,19 +32,18 @@ foreach(library fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB OpenSSL::Crypto
 endforeach()
 set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_COMPILE_OPTIONS -fopenmp-simd)
 
-# Sockets, processes of a group, figures in files; the library's own interface and its benchmarks, and sparse
-# dictionaries, which only it and the command line have; kernels as plain loops, which tests compare with.
+# Sockets, processes of a group, figures in files; the library's own interface and its benchmarks, and the training of
+# sparse dictionaries, which only it and the command line have; kernels as plain loops, which tests compare with.
 file(GLOB heed_reference_kernels RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/reference/*.cc)
-file(GLOB heed_features RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/microscope/features/*.cc)
 set(heed_unused_in_browsers
-  ${heed_reference_kernels} ${heed_features}
-  checkpoint/numpy_file.cc kernels/cpu/sparse_rows.cc
+  ${heed_reference_kernels}
   comm/exchange_queue.cc comm/launch.cc comm/transport_group.cc comm/watch.cc
   engine/activations.cc engine/attention_reader.cc engine/evaluate.cc engine/explain.cc engine/feature_training.cc
   engine/features.cc engine/generations.cc engine/hooked_runs.cc engine/hooks.cc engine/model.cc
   engine/model_passes.cc engine/point_keeper.cc engine/read_texts.cc engine/splice.cc engine/stacks.cc engine/train_model.cc engine/translator.cc engine/weights.cc
   engine/bench/model_suites.cc engine/bench/part_suites.cc engine/bench/translator_suite.cc
-  microscope/files/array_files.cc
+  microscope/features/activation_stream.cc microscope/features/dictionary_run.cc microscope/features/dictionary_saving.cc
+  microscope/features/dictionary_training.cc microscope/features/feature_contexts.cc microscope/files/array_files.cc
   server/connection.cc server/gate.cc server/http_parser.cc server/http_server.cc server/http_session.cc
   server/listener.cc server/serve.cc)
 
