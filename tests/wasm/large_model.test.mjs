@@ -1,7 +1,9 @@
-// A checkpoint of GPT-2's 124M shape, as the reader's own files: opens in int8, follows a text and writes, in little memory.
-//   node large_model.test.mjs HEED_JS
+// A checkpoint of GPT-2's 124M shape, as the reader's own files: opens in int8, follows a text and writes, in little memory;
+// as a GGUF file, whose blocks are used as they are, it takes a fraction of that.
+//   node large_model.test.mjs HEED_JS HEED
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Engine } from '../../src/wasm/engine.mjs';
@@ -11,6 +13,19 @@ const folder = mkdtempSync(path.join(tmpdir(), 'heed-gpt2-'));
 const weights = path.join(folder, 'model.safetensors');
 try {
   writeGpt2Shape(folder);
+  const blocks = path.join(folder, 'blocks');
+  mkdirSync(blocks);
+  execFileSync(path.resolve(process.argv[3]), ['convert', folder, '--dtype', 'q4_0', '--out', path.join(blocks, 'gpt2.gguf')], { stdio: 'ignore' });
+  const packed = await Engine.load(path.resolve(process.argv[2]));
+  packed.mount('blocks', blocks);
+  const before = process.memoryUsage().rss;
+  packed.open('/models/blocks/gpt2.gguf');
+  const { bytes: written } = await packed.ask('POST', '/v1/completions', { prompt: 'The dog', max_tokens: 4, temperature: 0, ignore_eos: true });
+  assert.equal(JSON.parse(written).usage.completion_tokens, 4);
+  const taken = process.memoryUsage().rss - before;
+  console.log(`  ${(statSync(path.join(blocks, 'gpt2.gguf')).size / 1e6).toFixed(0)} MB of blocks, ${(taken / 1e6).toFixed(0)} MB of memory`);
+  assert.ok(taken < 0.3e9, `${taken} bytes`); // the parameters in f32, of which only addresses are needed, are 498 MB
+
   const engine = await Engine.load(path.resolve(process.argv[2]));
   engine.mount('gpt2', folder);
   engine.open('/models/gpt2', { dtype: 'int8' });

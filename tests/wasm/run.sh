@@ -4,5 +4,5 @@ set -euo pipefail
 command -v node >/dev/null || { echo "skipped: node is missing"; exit 77; }
 here=$(dirname "$0")
 node "$here/same_numbers.test.mjs" "$@"
-node "$here/large_model.test.mjs" "$1"
+node "$here/large_model.test.mjs" "$1" "$2"
 node "$here/gguf.test.mjs" "$1" "$2"
