@@ -38,10 +38,6 @@ void require_attribution_graph(const Transformer& model, const LayerTranscoders&
           "reads is no sum");
 }
 
-void require_attribution_graph(const Transformer& model) {
-  require_attribution_graph(model, LayerTranscoders({}, model));
-}
-
 GraphSources GraphSources::expected(const StackSpecification& stack, std::int64_t positions,
                                     const LayerTranscoders& transcoders) {
   if (!transcoders.empty()) {

@@ -19,7 +19,6 @@ namespace heed {
 // Throws Error{unsupported} for a model whose predictions are not sums of neurons, or features of
 // transcoders, and tokens.
 void require_attribution_graph(const Transformer& model, const LayerTranscoders& transcoders);
-void require_attribution_graph(const Transformer& model);  // of neurons
 
 // How many nodes there may be, in this order: tokens (T); neurons (L, T, F), or active features,
 // layer by layer and position by position; with transcoders, what these leave out (L, T).

@@ -171,7 +171,7 @@ TEST_F(AttributionGraphs, CausesAreMeasuredOnTheModel) {
     EXPECT_TRUE(begins.insert(path.token).second);
     EXPECT_LE(path.token, path.position);
     Interventions off(transformer.specification(), {{.point = {PointKind::neurons_post, path.layer},
-                                                     .where = {.neurons = path.neurons,
+                                                     .where = {.neurons = path.units,
                                                                .first_position = path.position,
                                                                .last_position = path.position},
                                                      .change = SetZero{}}});
