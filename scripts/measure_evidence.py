@@ -2,7 +2,7 @@
 """Whether attribution graphs of the starter hold the evidence that the microworld's grammar names.
 
     PYTHONPATH=build/release/python python3 scripts/measure_evidence.py [--count 30] [--seed 99]
-        [--transcoders models/starter-transcoders]
+        [--transcoders starter]
 
 For each subject, beginnings of stories that were held out from training, up to the word whose
 continuation the evidence decides. The graph is that of the token that follows, pruned to tokens that
@@ -49,7 +49,7 @@ def main():
     parser.add_argument("--count", type=int, default=30, help="texts of a subject [30]")
     parser.add_argument("--seed", type=int, default=99, help="of the stories [99]")
     parser.add_argument("--neurons", type=int, default=32, help="or features, of a graph [32]")
-    parser.add_argument("--transcoders", help="a directory of one for each layer [none]")
+    parser.add_argument("--transcoders", help="a directory of one for each layer, or \"starter\" [none]")
     options = parser.parse_args()
     model = heed.load("starter")
     transcoders = heed.sae.load_all(options.transcoders) if options.transcoders else []

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains transcoders for the starter, one for each layer, from the norm that feed-forward reads to what
 # it gives, on stories of the microworld that the starter was trained on; rounds their matrices to
-# bf16, and measures each on other stories.
+# int8, measures each on other stories, and finds the words that their features answer to.
 #
 #   scripts/train_transcoders.sh [OUT]         default: runs/starter-transcoders
 #
@@ -20,7 +20,8 @@ for layer in 0 1 2 3 4 5; do
     --to blocks.$layer.hook_mlp_out --features 864 -k 16 --batch 1024 --steps 3000 --rate 1e-3 \
     --dead-after 100000 -o "$out/layer_$layer"
 done
-python3 scripts/round_to_bf16.py "$out"/layer_*/sae_weights.safetensors
+python3 scripts/round_transcoders.py "$out"/layer_*/sae_weights.safetensors
 for layer in 0 1 2 3 4 5; do
   "$heed" sae eval "$out/layer_$layer" -m starter --data "$out-held-out.txt"
 done
+PYTHONPATH=${PYTHONPATH:-build/release/python} python3 scripts/name_features.py "$out"

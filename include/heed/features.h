@@ -65,8 +65,9 @@ class Dictionary;
 class SparseDictionary {
  public:
   // A directory of SAELens, or one of such directories, params.npz of Gemma Scope, or transcoders
-  // of circuit-tracer, one for each layer. Throws Error{not_found}, Error{corrupt_data} and
-  // Error{unsupported} with what is wrong in which file.
+  // of circuit-tracer, one for each layer; or "starter", those that heed carries for this model
+  // (write ./starter for a directory of that name). Throws Error{not_found}, Error{corrupt_data}
+  // and Error{unsupported} with what is wrong in which file.
   static std::vector<SparseDictionary> load(const std::string& path,
                                             const DictionaryLoad& options = {});
   explicit SparseDictionary(std::shared_ptr<const Dictionary> dictionary)

@@ -7,6 +7,7 @@
 //   graph = heed::attribution_graph(model, tokens, {.transcoders = SparseDictionary::load(path)});
 //   for (const heed::GraphPath& path : heed::strongest_paths(graph)) { ... }
 //   heed::WordCauses causes = heed::word_causes(model, tokens);  // measured by switching off
+//   causes = heed::word_causes(model, tokens, {.transcoders = SparseDictionary::load("starter")});
 //
 // A node is a token at its position, a neuron or feature at a position, an error (what the
 // transcoders of a layer leave out at a position), or a logit. An edge is the value of its source
@@ -156,37 +157,45 @@ NodeEdges edges_into(const Model& model, std::span<const std::int32_t> tokens,
 // Why a word is predicted, measured.
 struct CauseOptions {
   std::size_t paths = 3;
-  std::int64_t max_neurons = 128;  // of the graph; fewer where memory does not suffice, at least 16
-  std::size_t controls = 8;        // for each path
+  // As GraphOptions: features in the place of neurons.
+  std::vector<SparseDictionary> transcoders{};
+  // Or features, of the graph; fewer where memory does not suffice, at least 16.
+  std::int64_t max_neurons = 128;
+  std::size_t controls = 8;  // for each path
   std::int64_t max_bytes = std::int64_t{256} << 20;
   std::function<void()> poll{};
 };
-// From a token to the word by neurons of one block at one position: the graph's neurons there that
-// raise the word over its alternatives and read more from this token than from any other.
+// From a token to the word by neurons, or features, of one block at one position: the graph's units
+// there that raise the word over its alternatives and read more from this token than from any
+// other.
 struct CausePath {
-  std::int64_t token = 0;             // the position of the token
-  std::int64_t layer = 0;             // of the neurons
-  std::int64_t position = 0;          // of the neurons
-  std::vector<std::int64_t> neurons;  // the most influential first
-  double share = 0;                   // of the influence of the graph's nodes on the word
-  double without = 0;                 // the word's probability with the neurons switched off
-  std::int32_t instead = 0;           // the likeliest token then
+  std::int64_t token = 0;           // the position of the token
+  std::int64_t layer = 0;           // of the units
+  std::int64_t position = 0;        // of the units
+  std::vector<std::int64_t> units;  // the most influential first
+  std::vector<double> activations;  // of the units
+  double share = 0;                 // of the influence of the graph's nodes on the word
+  // The word's probability with the neurons switched off; or without what the features write, while
+  // what their transcoder leaves out stays.
+  double without = 0;
+  std::int32_t instead = 0;  // the likeliest token then
   double instead_probability = 0;
   // The word's probability where as much is taken away in other directions: the same activations,
-  // of as many other neurons of the block, drawn.
+  // of as many other units of the block, drawn; of features scaled to the same length.
   std::vector<double> controls;
 
   // The control that moves the probability most.
   double strongest_control(double probability) const;
-  // Whether switching the neurons off takes more of the probability than any control moves it, and
-  // at least half a percentage point.
+  // Whether switching the units off takes more of the probability than any control moves it, and at
+  // least half a percentage point.
   bool is_cause(double probability) const;
 };
 struct WordCauses {
   std::int32_t token = 0;  // the likeliest after the text
   double probability = 0;
-  std::int64_t neurons = 0;      // of the graph
-  std::vector<CausePath> paths;  // the strongest first, at most one from each token
+  NodeKind unit = NodeKind::neuron;  // or feature
+  std::int64_t units = 0;            // of the graph
+  std::vector<CausePath> paths;      // the strongest first, at most one from each token
 };
 WordCauses word_causes(const Model& model, std::span<const std::int32_t> tokens,
                        const CauseOptions& options = {});

@@ -5,7 +5,7 @@
     graph.effects(10)                                # what switching off the strongest neurons does
     graph.save("graph.json")                         # for the viewers of circuit-tracer
     heed.graphs.causes(model, "Late one evening, a fluffy blue hare")   # measured, beside controls
-    heed.graphs.attribution_graph(model, text, transcoders=heed.sae.load_all("transcoders"))
+    heed.graphs.attribution_graph(model, text, transcoders=heed.sae.load_all("starter"))
 
 A node is a token at its position, a neuron at a position, or a logit. With transcoders, one for each
 layer, their features take the place of neurons, and what they leave out of a layer at a position is
@@ -85,17 +85,18 @@ class Estimate(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """A path from a token to the word by neurons of one block at one position, and what is left of the
-    word's probability without them. ``controls``: the probability where the same activations of other
-    neurons of the block, drawn, are taken away; ``control``: the one of these that moves it most.
-    ``is_cause``: whether switching the neurons off takes more than any control moves, and at least
-    0.005."""
+    """A path from a token to the word by neurons, or features, of one block at one position, and what
+    is left of the word's probability without them. ``controls``: the probability where the same
+    activations of other units of the block, drawn, are taken away, of features at the same length;
+    ``control``: the one of these that moves it most. ``is_cause``: whether switching the units off
+    takes more than any control moves, and at least 0.005."""
 
     token: int  # its position
     text: str
     layer: int
     position: int
-    neurons: List[int]
+    units: List[int]  # neurons, or features
+    activations: List[float]  # of the units
     share: float
     without: float
     instead: str  # the likeliest word then
@@ -252,13 +253,17 @@ def edges_into(model, text, targets: Sequence[Tuple], baseline: str = "mean",
                  [(layer, position, number) for layer, position, number in features])
 
 
-def causes(model, text, paths: int = 3, max_neurons: int = 128, controls: int = 8) -> Causes:
+def causes(model, text, paths: int = 3, max_neurons: int = 128, controls: int = 8,
+           transcoders: Sequence[SAE] = ()) -> Causes:
     """Why the likeliest word follows a text: the strongest paths to it in the graph that sets it
-    against its alternatives, at most one from each token, and what is left of it without each."""
+    against its alternatives, at most one from each token, and what is left of it without each. With
+    ``transcoders`` (of starter: ``heed.sae.load_all("starter")``) by features in the place of neurons;
+    what these write is taken away, what the transcoders leave out stays."""
     tokens = _tokens(model, text)
-    word, probability, _, found = _heed.word_causes(model._hooked, tokens, paths, max_neurons, controls)
+    word, probability, _, found = _heed.word_causes(model._hooked, tokens, paths, max_neurons, controls,
+                                                      _handles(transcoders))
     pieces = model.to_str_tokens(tokens)
     return Causes(model.to_single_str_token(word), probability, [
-        Cause(token, pieces[token], layer, position, neurons, share, without,
+        Cause(token, pieces[token], layer, position, units, activations, share, without,
               model.to_single_str_token(instead), *rest)
-        for token, layer, position, neurons, share, without, instead, *rest in found])
+        for token, layer, position, units, activations, share, without, instead, *rest in found])

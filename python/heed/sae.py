@@ -94,7 +94,8 @@ def _rows(values, what) -> np.ndarray:
 def load_all(path: str, hook_name: Optional[str] = None, hook_name_out: Optional[str] = None,
              norm_scaling_factor: Optional[float] = None) -> List[SAE]:
     """All of a directory: one of SAELens (``cfg.json``, ``sae_weights.safetensors``), one of such
-    directories, Gemma Scope's (``params.npz``), or circuit-tracer's transcoders, one for each layer.
+    directories, Gemma Scope's (``params.npz``), or circuit-tracer's transcoders, one for each layer;
+    "starter": those that heed carries for this model.
 
     ``hook_name``, ``hook_name_out``: the points that it reads and writes, where the files do not say
     so, or instead. ``norm_scaling_factor``: of ``normalize_activations: expected_average_only_in``,

@@ -124,23 +124,28 @@ void bind_graphs(py::module_& module) {
                }
                return py::make_tuple(array_of(found.edges), found.biases, found.reads, features);
              });
-  // (token, probability, neurons of the graph, [(token's position, layer, position, neurons, share,
-  // without, instead, its probability, controls, strongest control, whether it is a cause)])
+  // (token, probability, the graph's neurons or features, [(token's position, layer, position,
+  // neurons or features, activations, share, without, instead, its probability, controls, strongest
+  // control, whether it is a cause)])
   module.def("word_causes", [](const ModelHandle& handle, const TokenArray& tokens,
-                               std::size_t paths, std::int64_t max_neurons, std::size_t controls) {
+                               std::size_t paths, std::int64_t max_neurons, std::size_t controls,
+                               std::vector<SparseDictionary> transcoders) {
     const auto model = handle.get();
     const std::vector<std::int32_t> all = vector_of(tokens);
-    const CauseOptions options{
-        .paths = paths, .max_neurons = max_neurons, .controls = controls, .poll = SignalPoll{}};
+    const CauseOptions options{.paths = paths,
+                               .transcoders = std::move(transcoders),
+                               .max_neurons = max_neurons,
+                               .controls = controls,
+                               .poll = SignalPoll{}};
     const WordCauses found = unlocked([&] { return word_causes(*model, all, options); });
     py::list causes;
     for (const CausePath& path : found.paths) {
-      causes.append(py::make_tuple(path.token, path.layer, path.position, path.neurons, path.share,
-                                   path.without, path.instead, path.instead_probability,
-                                   path.controls, path.strongest_control(found.probability),
-                                   path.is_cause(found.probability)));
+      causes.append(py::make_tuple(
+          path.token, path.layer, path.position, path.units, path.activations, path.share,
+          path.without, path.instead, path.instead_probability, path.controls,
+          path.strongest_control(found.probability), path.is_cause(found.probability)));
     }
-    return py::make_tuple(found.token, found.probability, found.neurons, causes);
+    return py::make_tuple(found.token, found.probability, found.units, causes);
   });
 }
 

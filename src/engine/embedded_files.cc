@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 bool is_complete(const std::filesystem::path& directory) {
-  return std::ranges::all_of(recorded_run_files(), [&](const RecordedFile& file) {
+  return std::ranges::all_of(recorded_run_files(), [&](const EmbeddedFile& file) {
     std::error_code error;
     return std::filesystem::file_size(directory / file.path, error) == file.contents.size() &&
            !error;
@@ -21,7 +21,7 @@ bool is_complete(const std::filesystem::path& directory) {
 
 void write_files(const std::filesystem::path& directory) {
   std::error_code error;
-  for (const RecordedFile& file : recorded_run_files()) {
+  for (const EmbeddedFile& file : recorded_run_files()) {
     std::filesystem::create_directories((directory / file.path).parent_path(), error);
     require(!error, ErrorCode::input_output, "cannot make '{}': {}", directory.string(),
             error.message());

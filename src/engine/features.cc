@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/carried_transcoders.h"
 #include "engine/facade.h"
 #include "heed/features.h"
 #include "microscope/features/dictionary.h"
@@ -43,14 +44,9 @@ constexpr std::array named_weights = {NamedWeight{"W_enc", &DictionaryWeights::e
 
 std::vector<SparseDictionary> SparseDictionary::load(const std::string& path,
                                                      const DictionaryLoad& options) {
-  std::vector<SparseDictionary> all;
-  for (Dictionary& dictionary :
-       load_dictionaries(path, {.input_point = options.input_point,
-                               .output_point = options.output_point,
-                               .norm_scaling_factor = options.norm_scaling_factor})) {
-    all.emplace_back(std::make_shared<const Dictionary>(std::move(dictionary)));
-  }
-  return all;
+  return load_sparse_dictionaries(path, {.input_point = options.input_point,
+                                         .output_point = options.output_point,
+                                         .norm_scaling_factor = options.norm_scaling_factor});
 }
 
 DictionaryInfo SparseDictionary::info() const {

@@ -68,6 +68,7 @@ void register_explorer(Router& router, Context& context) {
   add_shape_routes(routes);
   add_weight_routes(routes);
   add_neuron_routes(routes);
+  add_feature_routes(routes);
   add_sense_routes(routes);
   add_probe_routes(routes);
   add_generation_routes(routes);

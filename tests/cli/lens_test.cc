@@ -90,6 +90,10 @@ TEST(Graph, PathsAreMeasuredAndTheGraphIsAFileForViewers) {
   const std::string file = (directory / "graph.json").string();
   const Json found = json_of(call + "--json --neurons 32 --out " + file);
   ASSERT_EQ(found["paths"].size(), 3U);
+  EXPECT_EQ(found["unit"], "feature");  // of the transcoders that heed carries
+  EXPECT_EQ(json_of(call + "--json --transcoders none --paths 2")["unit"], "neuron");
+  const Json listed = json_of(call + "--json --transcoders starter --features 2");
+  EXPECT_EQ(listed["features"].size(), 2U);
   for (const Json& path : found["paths"]) {
     bool beats = found["probability"].get<double>() - path["without"].get<double>() >= 0.005;
     for (const Json& control : path["controls"]) {

@@ -117,6 +117,8 @@ TEST_F(Sae, RefusesWhatCannotBe) {
   expect_refused("sae features " + path("none") + " --data " + path("stories.txt"),
                  "does not exist");
   expect_refused("graph 'The cat' --features 3", "--transcoders");
+  expect_refused("graph 'The cat' --transcoders none --features 3", "--transcoders");
+  expect_refused("graph 'The cat' --transcoders starter --paths 2", "--paths");
   EXPECT_EQ(run_heed("sae").status, 2);
 }
 

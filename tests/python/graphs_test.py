@@ -100,7 +100,7 @@ class Graphs(TestCase):
         self.assertAlmostEqual(found.probability, probabilities()[word], places=5)
         for path in found.paths:
             def off(values, hook):
-                values[:, path.position, path.neurons] = 0
+                values[:, path.position, path.units] = 0
 
             without = probabilities([(f"blocks.{path.layer}.mlp.hook_post", off)])
             self.assertAlmostEqual(path.without, without[word], places=5)
@@ -108,6 +108,33 @@ class Graphs(TestCase):
             self.assertAlmostEqual(path.instead_probability, without.max(), places=5)
             self.assertEqual(len(path.controls), 8)
             self.assertIn(path.control, path.controls)
+            moved = [abs(found.probability - control) for control in path.controls]
+            taken = found.probability - path.without
+            self.assertEqual(path.is_cause, taken >= 0.005 and taken > max(moved))
+
+    def test_causes_by_features_are_what_their_splice_does(self):
+        """Beside a pass with the transcoders and their error terms in it, where the path's features
+        are set to zero: without an edit this is the model's own."""
+        text, transcoders = "Late one evening, a fluffy blue hare", heed.sae.load_all("starter")
+        found = graphs.causes(self.model, text, transcoders=transcoders)
+        self.assertTrue(any(path.is_cause for path in found.paths))
+        word = self.model.to_single_token(found.word)
+
+        def probabilities(layer, hooks=()):
+            logits = self.model.run_with_hooks_with_saes(text, saes=[transcoders[layer]], use_error_term=True,
+                                                         fwd_hooks=list(hooks))
+            last = np.float64(logits[0, -1])
+            return np.exp(last - last.max()) / np.exp(last - last.max()).sum()
+
+        for path in found.paths:
+            def off(values, hook):
+                np.testing.assert_allclose(values[0, path.position, path.units], path.activations, rtol=1e-4)
+                values[:, path.position, path.units] = 0
+
+            self.assertAlmostEqual(found.probability, probabilities(path.layer)[word], places=5)
+            name = f"blocks.{path.layer}.ln2.hook_normalized.hook_sae_acts_post"
+            without = probabilities(path.layer, [(name, off)])
+            self.assertAlmostEqual(path.without, without[word], places=4)
             moved = [abs(found.probability - control) for control in path.controls]
             taken = found.probability - path.without
             self.assertEqual(path.is_cause, taken >= 0.005 and taken > max(moved))
@@ -187,7 +214,7 @@ class Graphs(TestCase):
 
     def test_the_evidence_is_in_graphs_of_the_starters_transcoders(self):
         script = runpy.run_path(str(SOURCE / "scripts" / "measure_evidence.py"))
-        transcoders = heed.sae.load_all(str(SOURCE / "models" / "starter-transcoders"))
+        transcoders = heed.sae.load_all("starter")
         self.assertEqual(len(transcoders), self.model.cfg.n_layers)
         for subject, count in (("mole", 5), ("pronoun", 4)):
             found, drawn, _, _, errors = script["measure"](self.model, subject, count, 5, 16,

@@ -192,5 +192,87 @@ TEST_F(ExplorerEffects, WeightsThatAreNotThereAreRefused) {
   explorer.refusal("GET", "/api/weights/0/feed_forward.up?columns=0-100000", 400);
 }
 
+class WordCausesRoute : public ::testing::Test {
+ protected:
+  static constexpr const char* text = "Late one evening, a fluffy blue hare";
+  TestExplorer& explorer = starter_explorer();
+
+  double probability_of(const Json& token, const std::string& trace) {
+    const Json found = explorer.get("/api/traces/" + trace + "/next?limit=0");
+    for (const Json& each : found["candidates"]) {
+      if (each["id"] == token["id"]) return each["probability"];
+    }
+    return -1;
+  }
+
+  static void expect_honest(const Json& causes, const Json& path) {
+    const double whole = causes["probability"], taken = whole - path["without"].get<double>();
+    bool beats = taken >= 0.005;
+    for (const Json& control : path["controls"]) {
+      beats = beats && taken > std::abs(whole - control.get<double>());
+    }
+    EXPECT_EQ(path["cause"].get<bool>(), beats);
+  }
+};
+
+// Of starter: features; without a path's is what the model gives with the vectors added that take
+// away what they write.
+TEST_F(WordCausesRoute, AreFeaturesWhereTheModelHasTranscoders) {
+  const std::string id = explorer.trace(text);
+  const Json causes = explorer.get("/api/traces/" + id + "/causes");
+  EXPECT_EQ(causes["unit"], "feature");
+  ASSERT_EQ(causes["paths"].size(), 3U);
+  bool has_cause = false;
+  for (const Json& path : causes["paths"]) {
+    EXPECT_TRUE(path["neurons"].empty());
+    ASSERT_FALSE(path["features"].empty());
+    std::vector<double> taken;
+    std::string writes;
+    for (const Json& each : path["features"]) {
+      const Json feature = explorer.get(
+          fmt::format("/api/features/{}/{}", path["layer"].get<int>(), each["feature"].get<int>()));
+      EXPECT_EQ(feature["words"], each["words"]);
+      EXPECT_LE(each["words"].size(), each["of"].get<std::size_t>());
+      writes = feature["writes"];
+      taken.resize(feature["vector"].size());
+      for (std::size_t c = 0; c < taken.size(); ++c) {
+        taken[c] -= each["activation"].get<double>() * feature["vector"][c].get<double>();
+      }
+    }
+    const std::string without = explorer.trace(
+        text, Json::array({{{"kind", "add"},
+                            {"point", writes},
+                            {"vector", taken},
+                            {"positions", std::to_string(path["position"].get<int>())}}}));
+    EXPECT_NEAR(probability_of(causes["token"], without), path["without"].get<double>(), 1e-4);
+    expect_honest(causes, path);
+    has_cause = has_cause || path["cause"].get<bool>();
+  }
+  EXPECT_TRUE(has_cause);
+}
+
+TEST_F(WordCausesRoute, AreNeuronsWhereTheseAreWanted) {
+  const std::string id = explorer.trace(text);
+  const Json causes = explorer.get("/api/traces/" + id + "/causes?units=neurons");
+  EXPECT_EQ(causes["unit"], "neuron");
+  for (const Json& path : causes["paths"]) {
+    EXPECT_TRUE(path["features"].empty());
+    EXPECT_FALSE(path["neurons"].empty());
+    expect_honest(causes, path);
+  }
+  explorer.refusal("GET", "/api/traces/" + id + "/causes?units=heads", 400);
+}
+
+TEST_F(WordCausesRoute, OfAnotherModelAreNeuronsAndItHasNoFeatures) {
+  LoadedModel other = load_model("starter");
+  other.embedded_name.clear();
+  TestExplorer without(std::move(other));
+  const std::string id = without.trace(text);
+  EXPECT_EQ(without.get("/api/traces/" + id + "/causes")["unit"], "neuron");
+  without.refusal("GET", "/api/features/0/1", 404);
+  explorer.refusal("GET", "/api/features/0/864", 404);
+  explorer.refusal("GET", "/api/features/6/1", 400);
+}
+
 }  // namespace
 }  // namespace heed::server

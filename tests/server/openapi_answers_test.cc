@@ -208,6 +208,8 @@ TEST_F(OpenApi, AnswersAreAsItSays) {
   check("GET", trace + "/neurons", trace + "/neurons?top=3&by=direct");
   check("GET", trace + "/neurons/effects", trace + "/neurons/effects?layer=5&top=2&neuron=7");
   check("GET", trace + "/causes", trace + "/causes?paths=2&position=2");
+  check("GET", trace + "/causes", trace + "/causes?units=neurons&position=2");
+  check("GET", "/api/features/{layer}/{feature}", "/api/features/2/17");
   for (const char* point : {"hook_embed", "blocks.1.attn.hook_q", "blocks.1.attn.hook_attn_scores",
                             "blocks.1.attn.hook_pattern", "blocks.1.mlp.hook_post",
                             "ln_final.hook_normalized", "logits"}) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -73,8 +74,26 @@ std::optional<EmbeddedModel> embedded_model(std::string_view name) {
 }
 
 // The page writes it to /models/recorded, where it stays.
-std::span<const RecordedFile> recorded_run_files() { return {}; }
+std::span<const EmbeddedFile> recorded_run_files() { return {}; }
 std::string_view recorded_run_key() { return {}; }
+
+// They come after the first view: none until the last of them, in the order of their names, is
+// there.
+std::span<const EmbeddedFile> starter_transcoders_files() {
+  static std::map<std::string, std::string> contents;
+  static std::vector<EmbeddedFile> files;
+  const std::filesystem::path folder = models / "starter-transcoders";
+  if (files.empty() && std::filesystem::exists(folder / "names.json")) {
+    for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
+      if (!each.is_regular_file()) continue;
+      contents[std::filesystem::relative(each.path(), folder).string()] =
+          read_text_file(each.path());
+    }
+    for (const auto& [path, text] : contents) files.push_back({path, text});
+  }
+  return files;
+}
+std::string_view starter_transcoders_key() { return {}; }
 
 std::filesystem::path unpack_recorded_run(const std::filesystem::path&) {
   std::filesystem::path directory = models / "recorded";

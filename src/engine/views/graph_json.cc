@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "engine/carried_transcoders.h"
 #include "engine/views/token_json.h"
 #include "microscope/features/dictionary.h"
 
@@ -121,17 +124,52 @@ OrderedJson graph_json(const LoadedModel& model, const AttributionGraph& graph,
           {"links", std::move(links)}};
 }
 
+OrderedJson feature_name_json(const LoadedModel& model, std::int64_t layer, std::int64_t feature) {
+  FeatureName name;
+  if (const auto carried = carried_transcoders(model)) {
+    name = carried->names.at(static_cast<std::size_t>(layer)).at(static_cast<std::size_t>(feature));
+  }
+  std::vector<std::pair<std::int32_t, std::int64_t>> counts;  // the strongest first
+  for (const std::int32_t peak : name.peaks) {
+    const auto found = std::ranges::find(counts, peak, [](const auto& each) { return each.first; });
+    if (found == counts.end()) {
+      counts.emplace_back(peak, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  std::ranges::stable_sort(counts, std::greater{}, [](const auto& each) { return each.second; });
+  OrderedJson words = OrderedJson::array();
+  for (const auto& [token, contexts] : counts) {
+    words.push_back({{"token", token_json(model, token)}, {"contexts", contexts}});
+  }
+  return {{"words", std::move(words)},
+          {"context", tokens_json(model, name.context)},
+          {"of", std::ssize(name.peaks)}};
+}
+
 OrderedJson causes_json(const LoadedModel& model, std::span<const std::int32_t> tokens,
-                        const WordCauses& causes) {
+                        const WordCauses& causes, FeatureNames named) {
+  const bool has_features = causes.unit == NodeKind::feature;
   OrderedJson paths = OrderedJson::array();
   for (const CausePath& path : causes.paths) {
+    OrderedJson features = OrderedJson::array();
+    for (std::size_t i = 0; has_features && i < path.units.size(); ++i) {
+      OrderedJson feature{{"feature", path.units[i]},
+                          {"activation", json_number(path.activations[i])}};
+      if (named == FeatureNames::carried) {
+        feature.update(feature_name_json(model, path.layer, path.units[i]));
+      }
+      features.push_back(std::move(feature));
+    }
     OrderedJson controls = OrderedJson::array();
     for (const double control : path.controls) controls.push_back(json_number(control));
     paths.push_back({{"from", path.token},
                      {"token", token_json(model, tokens[static_cast<std::size_t>(path.token)])},
                      {"layer", path.layer},
                      {"position", path.position},
-                     {"neurons", path.neurons},
+                     {"neurons", has_features ? std::vector<std::int64_t>() : path.units},
+                     {"features", std::move(features)},
                      {"share", json_number(path.share)},
                      {"without", json_number(path.without)},
                      {"instead", token_json(model, path.instead)},
@@ -142,7 +180,8 @@ OrderedJson causes_json(const LoadedModel& model, std::span<const std::int32_t> 
   }
   return {{"token", token_json(model, causes.token)},
           {"probability", json_number(causes.probability)},
-          {"graph_neurons", causes.neurons},
+          {"unit", node_kind_name(causes.unit)},
+          {"graph_units", causes.units},
           {"paths", std::move(paths)}};
 }
 

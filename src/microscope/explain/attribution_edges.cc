@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 #include "model/input_checks.h"
+#include "tensor/allocated_bytes.h"
 
 namespace heed {
 namespace {
@@ -35,10 +36,6 @@ void require_attribution_graph(const Transformer& model, const LayerTranscoders&
   require(!stack.block.feed_forward.gated || !transcoders.empty(), ErrorCode::unsupported,
           "an attribution graph needs neurons without a gate, or transcoders: what a gated neuron "
           "reads is no sum");
-}
-
-void require_attribution_graph(const Transformer& model) {
-  require_attribution_graph(model, LayerTranscoders({}, model));
 }
 
 GraphSources GraphSources::expected(const StackSpecification& stack, std::int64_t positions,
@@ -341,21 +338,51 @@ AttributionEdges::AttributionEdges(const RecordedPass& pass, const LayerTranscod
   sources_.units = transcoded_->features();
 }
 
-std::int64_t AttributionEdges::bytes_needed(const StackSpecification& stack, std::int64_t positions,
-                                            std::int64_t targets,
-                                            const LayerTranscoders& transcoders) {
-  const std::int64_t widest = transcoders.empty() ? stack.feed_forward() : stack.channels;
-  const std::int64_t row =
-      2 * stack.channels +
-      std::max(widest, stack.attention_width() + stack.block.attention.key_value_width());
-  std::int64_t numbers = targets * positions * row + positions * positions;
+double AttributionEdges::bytes_needed(const Transformer& model, std::int64_t positions,
+                                      std::int64_t targets, std::int64_t logits,
+                                      const LayerTranscoders& transcoders) {
+  const StackSpecification& stack = model.specification();
+  const auto floats = [](double rows, std::int64_t width) {
+    return max_allocated_bytes(static_cast<double>(sizeof(float)) * rows *
+                               static_cast<double>(width));
+  };
+  // A matrix that is multiplied, restored for the time being where the weights are prepared.
+  const bool is_prepared = model.parameters().prepared_format() != kernels::WeightFormat::f32;
+  const auto restored = [&](std::int64_t outputs) {
+    return is_prepared ? floats(static_cast<double>(stack.channels), outputs) : 0.0;
+  };
+  const AttentionSpecification& heads = stack.block.attention;
+  const auto length = static_cast<double>(positions);
+  const double rows = static_cast<double>(targets) * length, of_logits = double(logits);
+  const double at_logits = floats(of_logits, stack.vocabulary_size) +
+                           floats(of_logits, stack.channels) + restored(stack.vocabulary_size);
+  const double feed_forward = floats(rows, stack.feed_forward()) + restored(stack.feed_forward());
+  const double attention =
+      floats(rows, heads.query_width()) + floats(rows, heads.key_value_width()) +
+      floats(rows, stack.channels) + floats(length, positions) +
+      std::max(restored(heads.query_width()), restored(heads.projected_width()));
+  double of_units = feed_forward, kept = 0;
   if (!transcoders.empty()) {
-    // What each transcoder reads, its input and error; its active features and a target's
-    // gradients.
-    numbers += 3 * stack.layers * positions * stack.channels +
-               3 * transcoders.expected_features(positions);
+    // A target's gradients of features, or those of what W_skip reads.
+    const std::int64_t active = transcoders.expected_features(positions);
+    of_units = std::max(floats(1, active), floats(rows, stack.channels));
+    // What each transcoder reads, its input and error, and the active features, whose rows grow by
+    // doubling; while they are found, pre-activations, gates, and two more rows of the stream.
+    constexpr double of_feature = 3 * (sizeof(float) + sizeof(std::int32_t));
+    kept = static_cast<double>(stack.layers) *
+               (3 * floats(length, stack.channels) + 3 * sizeof(std::int64_t) * (length + 1)) +
+           of_feature * static_cast<double>(active) + 2 * floats(length, stack.channels);
+    double finding = 0;
+    for (std::int64_t layer = 0; layer < transcoders.layers(); ++layer) {
+      finding = std::max(finding, transcoders.of(layer).bytes_of_encoding(positions));
+    }
+    kept += finding;
   }
-  return static_cast<std::int64_t>(sizeof(float)) * numbers;
+  // Logits of the token after the text, as they are computed, kept and made probabilities.
+  const double of_vocabulary =
+      static_cast<double>(stack.vocabulary_size) * (2 * sizeof(float) + sizeof(double));
+  return floats(rows, stack.channels) + floats(1, stack.channels) +
+         std::max({at_logits, of_units, attention}) + kept + of_vocabulary;
 }
 
 double AttributionEdges::work(const StackSpecification& stack, std::int64_t positions,

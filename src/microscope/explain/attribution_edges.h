@@ -19,7 +19,6 @@ namespace heed {
 // Throws Error{unsupported} for a model whose predictions are not sums of neurons, or features of
 // transcoders, and tokens.
 void require_attribution_graph(const Transformer& model, const LayerTranscoders& transcoders);
-void require_attribution_graph(const Transformer& model);  // of neurons
 
 // How many nodes there may be, in this order: tokens (T); neurons (L, T, F), or active features,
 // layer by layer and position by position; with transcoders, what these leave out (L, T).
@@ -42,9 +41,10 @@ class AttributionEdges {
                    LogitBaseline baseline = LogitBaseline::mean, std::function<void()> poll = {},
                    const std::function<void(std::int64_t active)>& after_layer = {});
 
-  // Memory of into(), of so many targets, beside its results, and of the constructor.
-  static std::int64_t bytes_needed(const StackSpecification& stack, std::int64_t positions,
-                                   std::int64_t targets, const LayerTranscoders& transcoders);
+  // Memory of into(), of so many targets, `logits` of them logits, beside its results, and of what
+  // the constructor keeps: at most, but for the scratch of products.
+  static double bytes_needed(const Transformer& model, std::int64_t positions, std::int64_t targets,
+                             std::int64_t logits, const LayerTranscoders& transcoders);
   // Multiplications of into(), of one target.
   static double work(const StackSpecification& stack, std::int64_t positions,
                      const LayerTranscoders& transcoders);

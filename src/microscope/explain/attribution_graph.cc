@@ -14,6 +14,7 @@
 #include "microscope/explain/attribution_edges.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
+#include "tensor/allocated_bytes.h"
 
 namespace heed {
 namespace {
@@ -61,29 +62,40 @@ double graph_seconds(const Transformer& model, const GraphSources& sources,
          rate;
 }
 
-// Bytes of a graph of these sources.
+// Of each node and each target beside their edges: the node itself, and its places in lists.
+constexpr double bytes_of_node = sizeof(GraphNode) + 4 * sizeof(std::int64_t);
+constexpr double bytes_of_target = sizeof(GraphTarget) + sizeof(View<const float>) +
+                                   sizeof(std::shared_ptr<void>) + 8 * sizeof(std::int64_t);
+// Of each source: whether it is a node, its influence, and its place among the most influential.
+constexpr double bytes_of_source = 1 + sizeof(double) + sizeof(std::int64_t);
+
+// Bytes of a graph of these sources, at most.
 std::int64_t bytes_of_sources(const Transformer& model, const GraphSources& sources,
                               const GraphOptions& options, const LayerTranscoders& transcoders) {
   const StackSpecification& stack = model.specification();
   const std::int64_t units = wanted_units(sources, options);
-  const std::int64_t logits = explained_count(options);
+  const std::int64_t logits = std::min(explained_count(options), stack.vocabulary_size);
   const std::int64_t together =
       std::min(nodes_of_one_pass(sources.positions), std::max(units, logits));
-  // The largest matrix, restored where the weights are prepared; and the logits' weights.
-  const bool is_prepared = model.parameters().prepared_format() != kernels::WeightFormat::f32;
-  const std::int64_t largest =
-      is_prepared ? stack.channels * std::max(stack.vocabulary_size, stack.feed_forward()) : 0;
-  const std::int64_t bytes =
-      4 * (largest + logits * stack.vocabulary_size) + 24 * sources.count() +
-      AttributionEdges::bytes_needed(stack, sources.positions, together, transcoders) +
-      RecordedPass::bytes_needed(model.architecture(), sources.positions);
-  // Rows of edges, and edges between nodes, which may be more than a number of 64 bits counts.
+  const auto count = static_cast<double>(sources.count());
   const auto targets = static_cast<double>(units + logits);
   const double nodes = targets + static_cast<double>(sources.positions + sources.errors);
-  const double edges = 4.0 * static_cast<double>(sources.count()) * targets + 4.0 * nodes * nodes;
+  // Rows of edges, some targets' together and those of the last ones by themselves.
+  const double batches = targets / static_cast<double>(together) + 2;
+  const double rows = max_allocated_bytes(sizeof(float) * count * static_cast<double>(together));
+  const double edges = batches * (rows - sizeof(float) * count * static_cast<double>(together)) +
+                       sizeof(float) * count * targets + sizeof(float) * nodes * nodes;
+  // Beside what AttributionEdges keeps, the order of the vocabulary and a logit's weights.
+  const double lists = bytes_of_source * count + bytes_of_node * nodes + bytes_of_target * targets +
+                       static_cast<double>(stack.vocabulary_size) * 2 * sizeof(float);
+  const double bytes = edges + lists +
+                       AttributionEdges::bytes_needed(model, sources.positions, together,
+                                                      std::min(together, logits), transcoders) +
+                       max_allocated_bytes(static_cast<double>(
+                           RecordedPass::bytes_needed(model.architecture(), sources.positions)));
+  // There may be more edges than a number of 64 bits counts.
   constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max() / 2;
-  return edges < static_cast<double>(unbounded - bytes) ? bytes + static_cast<std::int64_t>(edges)
-                                                        : unbounded;
+  return bytes < static_cast<double>(unbounded) ? static_cast<std::int64_t>(bytes) : unbounded;
 }
 
 void require_options(const Transformer& model, const GraphOptions& options,
@@ -164,6 +176,13 @@ class Expansion {
   }
 
   void add_units(std::int64_t most) {
+    const auto all =
+        weights_.size() + static_cast<std::size_t>(std::min(most, edges_.sources().units));
+    targets_.reserve(all);
+    kept_.reserve(all / static_cast<std::size_t>(nodes_of_one_pass(edges_.positions())) + 2);
+    rows_.reserve(all);
+    totals_.reserve(all);
+    biases_.reserve(all);
     while (units() < most) {
       const std::vector<std::int64_t> best =
           most_influential(std::min(max_together, most - units()));
@@ -253,6 +272,7 @@ class Expansion {
     const std::vector<double> found = influence();
     const auto of = [&](std::int64_t source) { return found[static_cast<std::size_t>(source)]; };
     std::vector<std::int64_t> order;
+    order.reserve(found.size());
     for (std::int64_t source = 0; source < sources_; ++source) {
       if (!is_expanded(source) && of(source) > 0) order.push_back(source);
     }
@@ -286,6 +306,12 @@ AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expans
   AttributionGraph graph{.tokens = {tokens.begin(), tokens.end()}};
   std::vector<std::size_t> rows;      // of the targets, in the order of their nodes
   std::vector<std::int64_t> columns;  // of all nodes but the logits
+  const std::size_t targets = expansion.targets().size();
+  const std::size_t others =
+      static_cast<std::size_t>(edges.positions() + edges.sources().errors) + targets;
+  rows.reserve(targets);
+  columns.reserve(others);
+  graph.nodes.reserve(others);
   for (std::int64_t t = 0; t < edges.positions(); ++t) {
     graph.nodes.push_back({.kind = NodeKind::token,
                            .position = t,

@@ -11,6 +11,7 @@
 #include "microscope/features/row_selection.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/point_names.h"
+#include "tensor/allocated_bytes.h"
 
 namespace heed {
 namespace {
@@ -284,6 +285,18 @@ FeatureRows Dictionary::encode_input(View<const float> input) const {
     }
   }
   return activating.result();
+}
+
+double Dictionary::bytes_of_encoding(std::int64_t rows) const {
+  const std::int64_t most =
+      std::min(rows, rows_at_once) * std::min(specification_.features, features_at_once);
+  const double dense = max_allocated_bytes(sizeof(float) * static_cast<double>(most));
+  // Of each row its largest, in a list that grows by doubling.
+  const auto kept =
+      static_cast<double>(specification_.k > 0 ? specification_.k + 1 : specification_.features);
+  const double selected =
+      static_cast<double>(rows) * (3 * sizeof(FeatureEntry) * kept + sizeof(RowSelection));
+  return (weights_.gate_bias.present() ? 2 : 1) * dense + selected;
 }
 
 FeatureRows Dictionary::encode(View<const float> x) const { return encode_input(read(x).input); }

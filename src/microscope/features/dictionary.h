@@ -122,6 +122,8 @@ class Dictionary {
   PreActivations pre_activations(View<const float> input) const;
   FeatureRows activate(View<const float> pre, View<const float> gate) const;
   FeatureRows encode_input(View<const float> input) const;
+  // Memory of encode_input() of so many rows, at most, beside what it gives.
+  double bytes_of_encoding(std::int64_t rows) const;
   // Before the norm is undone and without what is skipped.
   void reconstruct(const FeatureRows& acts, View<float> out, std::int64_t point = 0) const;
   // The reconstruction in the scale of what was read, and what skips the features.

@@ -1,6 +1,7 @@
 #include "microscope/features/dictionary_files.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string_view>
@@ -44,10 +45,21 @@ class TensorsByName {
     read_as_f32(entry, values);
     return values;
   }
-  // (I, F) as (F, I)
+  // (F, O), of which int8 has a scale for each feature, NAME_scale (F).
+  Tensor<float> read_by_feature(std::string_view name, const Shape& shape) const {
+    if (get(name).dtype != DType::i8) return read(name, shape);
+    require_shape(get(name), shape);
+    return restored(name, shape, shape[1], 1);
+  }
+  // The same of (F, I) that is stored as (I, F).
   Tensor<float> read_transposed(std::string_view name, const Shape& shape) const {
     const TensorEntry& entry = get(name);
-    require_entry_shape(entry, {shape[1], shape[0]});
+    const Shape stored{shape[1], shape[0]};
+    if (entry.dtype == DType::i8) {
+      require_shape(entry, stored);
+      return restored(name, shape, 1, shape[0]);
+    }
+    require_entry_shape(entry, stored);
     Tensor<float> values(shape);
     read_transposed_as_f32(entry, values);
     return values;
@@ -61,9 +73,29 @@ class TensorsByName {
   }
 
  private:
-  void require_entry_shape(const TensorEntry& entry, const Shape& shape) const {
+  // (F, W) of int8 whose element (f, w) stands at f · feature_stride + w · stride.
+  Tensor<float> restored(std::string_view name, const Shape& shape, std::int64_t feature_stride,
+                         std::int64_t stride) const {
+    const Tensor<float> scales = read(fmt::format("{}_scale", name), {shape[0]});
+    const FilePart part = bytes_of(get(name));
+    const std::byte* const bytes = part.bytes().data();
+    Tensor<float> values(shape);
+    float* next = values.data();
+    for (std::int64_t f = 0; f < shape[0]; ++f) {
+      for (std::int64_t w = 0; w < shape[1]; ++w) {
+        const auto value = std::bit_cast<std::int8_t>(bytes[f * feature_stride + w * stride]);
+        *next++ = scales[f] * static_cast<float>(value);
+      }
+    }
+    return values;
+  }
+
+  void require_shape(const TensorEntry& entry, const Shape& shape) const {
     require(entry.shape == shape, corrupt_data, "{}: {} has shape {}, expected {}", source_,
             entry.name, entry.shape, shape);
+  }
+  void require_entry_shape(const TensorEntry& entry, const Shape& shape) const {
+    require_shape(entry, shape);
     constexpr DType types[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
     require(std::ranges::find(types, entry.dtype) != std::end(types), unsupported,
             "{}: {} holds {}, expected F32, F16, BF16 or F64", source_, entry.name,
@@ -138,7 +170,8 @@ Dictionary saelens_dictionary(const Json& config, std::span<const TensorEntry> t
   const Shape by_feature{own.features};
   DictionaryWeights weights;
   weights.encoder = named.read_transposed("W_enc", {own.features, own.inputs});
-  weights.decoder = shaped(named.read("W_dec", {own.features, own.outputs}), decoder_shape(own));
+  weights.decoder =
+      shaped(named.read_by_feature("W_dec", {own.features, own.outputs}), decoder_shape(own));
   weights.decoder_bias = named.read("b_dec", {own.outputs});
   if (own.activation == FeatureActivation::gated) {
     weights.encoder_bias = named.read("b_mag", by_feature);

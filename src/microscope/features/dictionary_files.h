@@ -33,8 +33,10 @@ struct DictionaryOptions {
 //   a directory of circuit-tracer: layer_0.safetensors, … with config.yaml (a transcoder each), or
 //   W_enc_0.safetensors and W_dec_0.safetensors, … (a cross-layer transcoder, a dictionary for each
 //   layer that it reads).
-// Throws Error{not_found} where none of these is there, Error{corrupt_data} for a missing tensor or
-// field and one that contradicts the others, and Error{unsupported} for an unknown architecture.
+// W_enc and W_dec of SAELens's may be int8, with a scale for each feature (W_enc_scale,
+// W_dec_scale). Throws Error{not_found} where none of these is there, Error{corrupt_data} for a
+// missing tensor or field and one that contradicts the others, and Error{unsupported} for an
+// unknown architecture.
 std::vector<Dictionary> load_dictionaries(const std::filesystem::path& path,
                                           const DictionaryOptions& options = {});
 

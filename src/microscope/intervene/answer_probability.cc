@@ -2,6 +2,7 @@
 #include "kernels/elements.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
+#include "tensor/allocated_bytes.h"
 
 #include <fmt/format.h>
 
@@ -63,6 +64,20 @@ std::vector<double> next_token_probabilities(const Transformer& model,
 double answer_probability(const Transformer& model, std::span<const std::int32_t> tokens,
                           std::int32_t answer, Editor* editor, Probe* probe) {
   return next_token_probabilities(model, tokens, editor, probe)[static_cast<std::size_t>(answer)];
+}
+
+double edited_logits_bytes(const Transformer& model, std::int64_t positions, std::int64_t edits) {
+  const StackSpecification& stack = model.specification();
+  const std::int64_t together =
+      std::min(edits, std::max<std::int64_t>(rows_together / positions, 1));
+  const auto floats = [](std::int64_t rows, std::int64_t width) {
+    return max_allocated_bytes(sizeof(float) * static_cast<double>(rows) *
+                               static_cast<double>(width));
+  };
+  return max_allocated_bytes(static_cast<double>(
+             StackActivations::bytes_needed(stack, together, positions, Keep::one_block))) +
+         floats(together, positions + stack.channels) + floats(together, stack.vocabulary_size) +
+         floats(edits, stack.vocabulary_size);
 }
 
 Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32_t> tokens,

@@ -40,6 +40,8 @@ double answer_probability(const Transformer& model, std::span<const std::int32_t
 // exception ends the work.
 Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32_t> tokens,
                             std::span<Interventions> edits, const std::function<void()>& poll = {});
+// Its memory with so many edits, at most, with what it gives.
+double edited_logits_bytes(const Transformer& model, std::int64_t positions, std::int64_t edits);
 // The probability of `answer` with each of them.
 std::vector<double> answer_probabilities(const Transformer& model,
                                          std::span<const std::int32_t> tokens, std::int32_t answer,

@@ -1,6 +1,7 @@
 #include "microscope/intervene/graph_effects.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -43,26 +44,47 @@ void require_feature(const LayerTranscoders& transcoders, const GraphNode& node)
           node.layer);
 }
 
-// What a feature writes, taken away at all points that it writes.
-Interventions feature_off(const StackSpecification& stack, const LayerTranscoders& transcoders,
-                          const GraphNode& node) {
-  const Dictionary& dictionary = transcoders.of(node.layer);
+// (P, O): what features of a layer write at each of its points, with these activations.
+std::vector<double> written_by(const LayerTranscoders& transcoders, std::int64_t layer,
+                               std::span<const std::int64_t> features,
+                               std::span<const double> activations) {
+  const Dictionary& dictionary = transcoders.of(layer);
   const DictionarySpecification& own = dictionary.specification();
-  const std::vector<Point>& points = transcoders.outputs(node.layer);
-  const float* row = dictionary.weights().decoder.data() + node.number * own.points() * own.outputs;
+  std::vector<double> sum(static_cast<std::size_t>(own.points() * own.outputs));
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    const float* const row =
+        dictionary.weights().decoder.data() + features[i] * own.points() * own.outputs;
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += activations[i] * double{row[c]};
+  }
+  return sum;
+}
+
+double length_of(std::span<const double> vector) {
+  return std::sqrt(std::inner_product(vector.begin(), vector.end(), vector.begin(), 0.0));
+}
+
+// Takes away what was written by a layer's features at a position: all else of the model, and with
+// it what their transcoder leaves out, stays.
+Interventions taken_away(const StackSpecification& stack, const LayerTranscoders& transcoders,
+                         std::int64_t layer, std::int64_t position,
+                         std::span<const double> written) {
+  const std::vector<Point>& points = transcoders.outputs(layer);
+  const std::size_t width = written.size() / points.size();
   std::vector<Intervention> edits;
-  for (const Point& point : points) {
-    std::vector<float> taken(row, row + own.outputs);
-    row += own.outputs;
-    for (float& value : taken) value *= -static_cast<float>(node.value);
-    edits.push_back({.point = point,
-                     .where = {.first_position = node.position, .last_position = node.position},
+  for (std::size_t p = 0; p < points.size(); ++p) {
+    std::vector<float> taken;
+    for (const double value : written.subspan(p * width, width)) {
+      taken.push_back(static_cast<float>(-value));
+    }
+    edits.push_back({.point = points[p],
+                     .where = {.first_position = position, .last_position = position},
                      .change = AddVector{std::move(taken)}});
   }
   return {stack, std::move(edits)};
 }
 
-// Neurons of a graph that stand at one place and read more from one token than from any other.
+// Neurons, or features, of a graph that stand at one place and read more from one token than from
+// any other.
 struct Bundle {
   std::int64_t token = 0, layer = 0, position = 0;
   std::vector<std::size_t> nodes;  // the most influential first
@@ -132,40 +154,107 @@ std::vector<Bundle> strongest_bundles(const AttributionGraph& graph, std::size_t
   return bundles;
 }
 
-// As much taken away in other directions: the bundle's activations, of other neurons, drawn.
-Interventions control_of(const Transformer& model, const AttributionGraph& graph,
-                         const Bundle& bundle, std::uint64_t number) {
-  const StackSpecification& stack = model.specification();
-  std::set<std::int64_t> own;
-  for (const std::size_t i : bundle.nodes) own.insert(graph.nodes[i].number);
-  const auto width = static_cast<std::uint64_t>(stack.feed_forward());
-  const Permutation order(width, cause_control_seed, number);
-  const View<const float> weight =
-      model.parameters().restored(model.parameters().block(bundle.layer).down.weight);  // (C, F)
-  std::vector<float> taken(static_cast<std::size_t>(stack.channels));
-  std::size_t next = 0;
-  for (std::uint64_t i = 0; i < width && next < bundle.nodes.size(); ++i) {
+// Drawn from the first `width`, as many as a path has of its own, and none of these.
+std::vector<std::int64_t> other_units(const CausePath& path, std::int64_t width,
+                                      std::uint64_t number) {
+  const std::set<std::int64_t> own(path.units.begin(), path.units.end());
+  const auto all = static_cast<std::uint64_t>(width);
+  const Permutation order(all, cause_control_seed, number);
+  std::vector<std::int64_t> others;
+  for (std::uint64_t i = 0; i < all && others.size() < path.units.size(); ++i) {
     const auto other = static_cast<std::int64_t>(order(i));
-    if (own.contains(other)) continue;
-    const auto activation = static_cast<float>(graph.nodes[bundle.nodes[next++]].value);
-    for (std::size_t c = 0; c < taken.size(); ++c) {
-      taken[c] -= activation * weight(static_cast<std::int64_t>(c), other);
-    }
+    if (!own.contains(other)) others.push_back(other);
   }
-  return {stack,
-          {{.point = {PointKind::feed_forward_out, bundle.layer},
-            .where = {.first_position = bundle.position, .last_position = bundle.position},
-            .change = AddVector{std::move(taken)}}}};
+  return others;
 }
 
-// Of the most neurons that memory suffices for.
+// The paths' passes: what they are without, and with as much taken away in other directions.
+class PathEdits {
+ public:
+  PathEdits(const Transformer& model, const LayerTranscoders& transcoders)
+      : model_(model), stack_(model.specification()), transcoders_(transcoders) {}
+
+  Interventions off(const CausePath& path) const {
+    if (transcoders_.empty()) return neurons_off(stack_, path.layer, path.position, path.units);
+    return taken_away(stack_, transcoders_, path.layer, path.position,
+                      written_by(transcoders_, path.layer, path.units, path.activations));
+  }
+
+  Interventions control(const CausePath& path, std::uint64_t number) const {
+    return transcoders_.empty() ? control_of_neurons(path, number)
+                                : control_of_features(path, number);
+  }
+
+ private:
+  Interventions control_of_neurons(const CausePath& path, std::uint64_t number) const {
+    const std::vector<std::int64_t> others = other_units(path, stack_.feed_forward(), number);
+    const View<const float> weight =
+        model_.parameters().restored(model_.parameters().block(path.layer).down.weight);  // (C, F)
+    std::vector<float> taken(static_cast<std::size_t>(stack_.channels));
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const auto activation = static_cast<float>(path.activations[i]);
+      for (std::size_t c = 0; c < taken.size(); ++c) {
+        taken[c] -= activation * weight(static_cast<std::int64_t>(c), others[i]);
+      }
+    }
+    return {stack_,
+            {{.point = {PointKind::feed_forward_out, path.layer},
+              .where = {.first_position = path.position, .last_position = path.position},
+              .change = AddVector{std::move(taken)}}}};
+  }
+
+  Interventions control_of_features(const CausePath& path, std::uint64_t number) const {
+    const std::int64_t features = transcoders_.of(path.layer).specification().features;
+    const std::vector<std::int64_t> others = other_units(path, features, number);
+    std::vector<double> drawn = written_by(transcoders_, path.layer, others, path.activations);
+    const double length = length_of(drawn);
+    const double wanted =
+        length_of(written_by(transcoders_, path.layer, path.units, path.activations));
+    for (double& value : drawn) value *= length > 0 ? wanted / length : 0;
+    return taken_away(stack_, transcoders_, path.layer, path.position, drawn);
+  }
+
+  const Transformer& model_;
+  const StackSpecification& stack_;
+  const LayerTranscoders& transcoders_;
+};
+
+// Memory of what is measured once the graph is there, at most: its shares, the edits, and the
+// logits that they leave.
+double bytes_of_measuring(const Transformer& model, std::int64_t positions,
+                          const CauseOptions& options) {
+  const StackSpecification& stack = model.specification();
+  const auto edits = static_cast<double>(options.paths * (1 + options.controls));
+  const auto units = static_cast<double>(options.max_neurons);
+  const bool has_errors = !options.transcoders.empty();
+  const double nodes =
+      units + 1 + static_cast<double>(positions * (has_errors ? 1 + stack.layers : 1));
+  const double shares = sizeof(double) * nodes * (nodes + static_cast<double>(positions) + 2);
+  // A vector at each point that is edited, and two more while it is made.
+  const auto points = static_cast<double>(has_errors ? stack.layers : 1);
+  const double vectors =
+      edits * points * static_cast<double>(stack.channels) * (sizeof(float) + 2 * sizeof(double));
+  // Restored for the controls of neurons where the file has blocks, and kept.
+  const double restored = model.parameters().prepared_format() == kernels::WeightFormat::f32
+                              ? 0
+                              : static_cast<double>(options.paths * sizeof(float)) *
+                                    static_cast<double>(stack.channels * stack.feed_forward());
+  return shares + vectors + restored +
+         edited_logits_bytes(model, positions,
+                             static_cast<std::int64_t>(options.paths * (1 + options.controls)));
+}
+
+// Of the most neurons, or features, that memory suffices for.
 AttributionGraph graph_within(const Transformer& model, std::span<const std::int32_t> tokens,
                               std::int32_t word, const CauseOptions& options) {
   GraphOptions graph{.logits = {word},
                      .baseline = LogitBaseline::alternatives,
+                     .transcoders = options.transcoders,
                      .max_neurons = options.max_neurons,
-                     .max_bytes = options.max_bytes,
                      .poll = options.poll};
+  const double measuring = bytes_of_measuring(model, std::ssize(tokens), options);
+  graph.max_bytes = std::max<std::int64_t>(
+      static_cast<std::int64_t>(static_cast<double>(options.max_bytes) - measuring), 0);
   while (graph.max_neurons > min_cause_neurons &&
          graph_bytes(model, std::ssize(tokens), graph) > graph.max_bytes) {
     graph.max_neurons = std::max(min_cause_neurons, graph.max_neurons / 2);
@@ -206,7 +295,9 @@ std::vector<NodeEffect> switch_off_effects(const Transformer& model, const Attri
     effects.push_back({.node = i});
     if (node.kind == NodeKind::feature) {
       require_feature(transcoders, node);
-      edits.push_back(feature_off(model.specification(), transcoders, node));
+      edits.push_back(taken_away(
+          model.specification(), transcoders, node.layer, node.position,
+          written_by(transcoders, node.layer, std::array{node.number}, std::array{node.value})));
       continue;
     }
     edits.push_back(neurons_off(model.specification(), node.layer, node.position, {node.number}));
@@ -226,25 +317,31 @@ WordCauses word_causes(const Transformer& model, std::span<const std::int32_t> t
                        const CauseOptions& options) {
   require(options.paths >= 1 && options.controls >= 1, ErrorCode::invalid_argument,
           "{} paths with {} controls each: expected at least one", options.paths, options.controls);
-  require_attribution_graph(model);
+  const LayerTranscoders transcoders(options.transcoders, model);
+  require_attribution_graph(model, transcoders);
   require_text_fits(model.specification(), tokens);
   const std::vector<double> probabilities = next_token_probabilities(model, tokens);
   const auto likeliest = std::ranges::max_element(probabilities);
   WordCauses causes{.token = static_cast<std::int32_t>(likeliest - probabilities.begin()),
-                    .probability = *likeliest};
+                    .probability = *likeliest,
+                    .unit = transcoders.empty() ? NodeKind::neuron : NodeKind::feature};
   const AttributionGraph graph = graph_within(model, tokens, causes.token, options);
-  causes.neurons = std::ssize(nodes_of_kind(graph, NodeKind::neuron));
+  causes.units = std::ssize(nodes_of_kind(graph, causes.unit));
 
+  const PathEdits path_edits(model, transcoders);
   std::vector<Interventions> edits;
   for (const Bundle& bundle : strongest_bundles(graph, options.paths)) {
     CausePath path{.token = bundle.token,
                    .layer = bundle.layer,
                    .position = bundle.position,
                    .share = bundle.share};
-    for (const std::size_t i : bundle.nodes) path.neurons.push_back(graph.nodes[i].number);
-    edits.push_back(neurons_off(model.specification(), path.layer, path.position, path.neurons));
+    for (const std::size_t i : bundle.nodes) {
+      path.units.push_back(graph.nodes[i].number);
+      path.activations.push_back(graph.nodes[i].value);
+    }
+    edits.push_back(path_edits.off(path));
     for (std::size_t i = 0; i < options.controls; ++i) {
-      edits.push_back(control_of(model, graph, bundle, causes.paths.size() * options.controls + i));
+      edits.push_back(path_edits.control(path, causes.paths.size() * options.controls + i));
     }
     causes.paths.push_back(std::move(path));
   }

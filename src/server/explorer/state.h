@@ -121,6 +121,7 @@ void add_choice_routes(StateRoutes& routes);
 void add_shape_routes(StateRoutes& routes);
 void add_weight_routes(StateRoutes& routes);
 void add_neuron_routes(StateRoutes& routes);
+void add_feature_routes(StateRoutes& routes);
 void add_sense_routes(StateRoutes& routes);
 void add_probe_routes(StateRoutes& routes);
 void add_generation_routes(StateRoutes& routes);

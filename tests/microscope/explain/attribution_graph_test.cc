@@ -1,6 +1,7 @@
 #include "microscope/explain/attribution_graph.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -170,7 +171,7 @@ TEST_F(AttributionGraphs, CausesAreMeasuredOnTheModel) {
     EXPECT_TRUE(begins.insert(path.token).second);
     EXPECT_LE(path.token, path.position);
     Interventions off(transformer.specification(), {{.point = {PointKind::neurons_post, path.layer},
-                                                     .where = {.neurons = path.neurons,
+                                                     .where = {.neurons = path.units,
                                                                .first_position = path.position,
                                                                .last_position = path.position},
                                                      .change = SetZero{}}});
@@ -208,6 +209,41 @@ TEST_F(AttributionGraphs, RefusesWhatIsTooLargeWithAnEstimate) {
   EXPECT_THROW(graph_of(0), Error);
   EXPECT_THROW(attribution_graph(transformer, tokens, {.logits = {5, 5}}), Error);
 }
+
+#ifdef __GLIBC__
+// Bytes that malloc has given out.
+std::int64_t bytes_in_use() {
+  const struct mallinfo2 found = ::mallinfo2();
+  return static_cast<std::int64_t>(found.uordblks + found.hblkhd);
+}
+
+// Sampled between the layers of every backward pass, where a pass's rows and all edges so far are
+// held, and once the graph is there; edges between all nodes are beside these for a moment. Of any
+// kind of weights: those that are prepared are restored for the time being.
+TEST_F(AttributionGraphs, TakesNoMoreMemoryThanEstimated) {
+  Transformer prepared = testing::random_transformer(testing::small_config());
+  prepared.parameters().prepare(kernels::WeightFormat::int8);
+  for (const Transformer* const model :
+       {&transformer, static_cast<const Transformer*>(&prepared)}) {
+    for (const std::int64_t positions : {9, 24}) {
+      const auto text = testing::random_tokens(positions, 61, 3);
+      for (const std::int64_t neurons :
+           {std::int64_t{16}, std::int64_t{300}, positions * 3 * 128}) {
+        GraphOptions options{.max_neurons = neurons};
+        attribution_graph(*model, text, {.max_neurons = 1});  // what a process allocates once
+        const std::int64_t before = bytes_in_use();
+        std::int64_t most = 0;
+        options.poll = [&] { most = std::max(most, bytes_in_use() - before); };
+        const AttributionGraph graph = attribution_graph(*model, text, options);
+        most = std::max(most, bytes_in_use() - before);
+        const std::int64_t estimate = estimate_graph(*model, positions, options).bytes;
+        EXPECT_GE(estimate, most) << positions << " " << neurons;
+        EXPECT_LE(estimate, 4 * most) << positions << " " << neurons;
+      }
+    }
+  }
+}
+#endif
 
 // More neurons than there are, or than a number of bytes counts, are all neurons.
 TEST_F(AttributionGraphs, EstimatesAtMostAllNeurons) {

@@ -257,6 +257,55 @@ TEST_F(TranscoderGraphs, EffectsTakeAwayWhatFeaturesWrite) {
   }
 }
 
+// A path is switched off in the model itself: what its features write is taken away, in one layer
+// or across layers, and the model's pass is its own where nothing is taken.
+TEST_F(TranscoderGraphs, CausesAreMeasuredOnTheModel) {
+  for (const bool crosses : {false, true}) {
+    const std::vector<SparseDictionary> all =
+        drawn_transcoders(stack, {.name = "", .crosses_layers = crosses});
+    const WordCauses causes =
+        word_causes(transformer, tokens, {.transcoders = all, .max_neurons = 60});
+    EXPECT_EQ(causes.unit, NodeKind::feature);
+    const std::vector<double> whole = next_token_probabilities(transformer, tokens);
+    const auto word = static_cast<std::size_t>(causes.token);
+    EXPECT_NEAR(causes.probability, whole[word], 1e-6);
+    ASSERT_FALSE(causes.paths.empty());
+    const RecordedPass pass(transformer, Texts{.source = {}, .target = tokens});
+    for (const CausePath& path : causes.paths) {
+      const Dictionary& own =
+          all[static_cast<std::size_t>(stack.layers - 1 - path.layer)].dictionary();
+      const Tensor<float> x = pass.computed({PointKind::norm_2_normalized, path.layer});
+      const Tensor<float> acts = [&] {
+        Tensor<float> dense(Shape{transcoded_positions, features_of_layer});
+        own.encode(x.view().reshape({transcoded_positions, stack.channels})).copy_to(dense);
+        return dense;
+      }();
+      std::vector<Intervention> edits;
+      for (std::int64_t p = 0; p < own.specification().points(); ++p) {
+        AddVector taken{std::vector<float>(static_cast<std::size_t>(stack.channels))};
+        for (const std::int64_t feature : path.units) {
+          const float activation = acts.view()(path.position, feature);
+          EXPECT_GT(activation, 0);
+          const std::int64_t row = feature * own.specification().points() + p;
+          for (std::int64_t c = 0; c < stack.channels; ++c) {
+            taken.vector[static_cast<std::size_t>(c)] -=
+                activation * own.weights().decoder[row * stack.channels + c];
+          }
+        }
+        edits.push_back({.point = {PointKind::feed_forward_out, path.layer + p},
+                         .where = {.first_position = path.position, .last_position = path.position},
+                         .change = taken});
+      }
+      Interventions off(stack, edits);
+      const std::vector<double> without = next_token_probabilities(transformer, tokens, &off);
+      EXPECT_NEAR(path.without, without[word], 1e-5);
+      EXPECT_NEAR(path.instead_probability, without[static_cast<std::size_t>(path.instead)], 1e-5);
+      EXPECT_EQ(path.controls.size(), 8U);
+      EXPECT_EQ(std::set(path.controls.begin(), path.controls.end()).size(), 8U);
+    }
+  }
+}
+
 TEST_F(TranscoderGraphs, RefusesWhatIsNoTranscoderOfEachLayer) {
   using enum ErrorCode;
   const auto graph = [&](const std::vector<SparseDictionary>& of, const Transformer& model) {
