@@ -113,7 +113,8 @@ function(heed_wasm_module)
     RULE_LAUNCH_LINK "${CMAKE_COMMAND} -E env NODE_PATH=/usr/share/nodejs")
   target_link_libraries(heed_wasm PRIVATE heed_server heed_wasm_support)
   heed_options(heed_wasm)
-  target_link_options(heed_wasm PRIVATE ${heed_wasm_flags} --no-entry --post-js ${api} -lworkerfs.js
+  # A call of a function by another type than its own is a trap, of which the linker only warns.
+  target_link_options(heed_wasm PRIVATE -Wl,--fatal-warnings ${heed_wasm_flags} --no-entry --post-js ${api} -lworkerfs.js
     -sMODULARIZE=1 -sEXPORT_ES6=1 -sEXPORT_NAME=createHeed -sENVIRONMENT=web,worker,node
     -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=32MB -sTOTAL_STACK=2MB
     -sFORCE_FILESYSTEM=1 -sEXPORTED_RUNTIME_METHODS=FS,WORKERFS

@@ -48,6 +48,10 @@ struct StoredTensor {
   std::string otherwise{};
 };
 
+// Clang's WebAssembly target declares functions by a wrong type where only their addresses are
+// taken and what they return has not been instantiated: `tensors` below.
+static_assert(sizeof(std::vector<StoredTensor>) > 0);
+
 // A tensor that files may hold although it is computed: it must be equal, and is not written.
 struct ComputedTensor {
   std::string name;

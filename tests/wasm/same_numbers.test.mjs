@@ -3,7 +3,7 @@
 //   node same_numbers.test.mjs HEED_JS HEED [THREADS]      THREADS: of a module that has them (build/wasm-threads)
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Engine, root } from '../../src/wasm/engine.mjs';
@@ -251,6 +251,28 @@ const tests = {
 
   async 'as many threads compute at the same time as were asked for'() {
     assert.equal(engine.threadCount, settings.threads ?? 1);
+  },
+
+  async 'decoders of every family write the same tokens, as likely'() {
+    const goldens = path.join(root, 'tests/golden/families');
+    const families = readdirSync(goldens, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    assert.ok(families.length >= 21, `${families}`);
+    const body = { prompt: [1, 2, 3, 4, 5, 6, 1, 2, 3], max_tokens: 6, temperature: 0, ignore_eos: true, logprobs: 1 };
+    for (const family of families) {
+      const server = await startNative(path.join(goldens, family));
+      try {
+        engine.mount(family, path.join(goldens, family));
+        engine.open(`/models/${family}`);
+        const [ours, theirs] = await Promise.all([engine, server].map(async (each) => jsonOf(await each.ask('POST', '/v1/completions', body)).choices[0]));
+        assert.equal(ours.text, theirs.text, family);
+        assert.equal(theirs.logprobs.token_logprobs.length, 6, family);
+        ours.logprobs.token_logprobs.forEach((log, at) => assert.ok(Math.abs(log - theirs.logprobs.token_logprobs[at]) < 1e-5, `${family}: ${log} beside ${theirs.logprobs.token_logprobs[at]}`));
+      } finally {
+        children.at(-1).kill();
+      }
+    }
+    engine.open('starter');
+    console.log(`  ${families.join(', ')}`);
   },
 
   async 'what cannot be opened is named, and the model before stays'() {
