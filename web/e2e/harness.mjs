@@ -48,17 +48,18 @@ function starterOfPage() {
 const ofOwnStarter = /^\/api\/(senses|probes)\b/;
 let engineOfPage;
 
-async function askEngineOfPage(where) {
+async function askEngineOfPage(where, method = 'GET', body = undefined) {
   engineOfPage ??= (async () => {
     const folder = path.resolve(root, process.env.HEED_STATIC);
     const find = (below, start) => path.join(folder, below, readdirSync(path.join(folder, below)).find((name) => name.startsWith(start)));
     const { Engine } = await import('../../src/wasm/engine.mjs');
     const engine = await Engine.load(path.join(find('', 'engine-'), 'heed.js'));
     engine.put('starter', find('models', 'starter-'));
+    engine.put('starter-transcoders', find('models', 'transcoders-'));
     engine.open('starter');
     return engine;
   })();
-  const { status, bytes } = await (await engineOfPage).ask('GET', where);
+  const { status, bytes } = await (await engineOfPage).ask(method, where, body);
   if (status !== 200) throw new Error(`${where}: ${status} ${bytes}`);
   return JSON.parse(bytes);
 }
@@ -263,6 +264,14 @@ export function useExplorer(serverOptions = [], model = undefined, runs = []) {
   session.get = async (where) => {
     if (process.env.HEED_STATIC && !process.env.HEED_STATIC.startsWith('http:') && !own && ofOwnStarter.test(where)) return askEngineOfPage(where);
     const response = await fetch(session.address + where);
+    if (!response.ok) throw new Error(`${where}: ${response.status} ${await response.text()}`);
+    return response.json();
+  };
+
+  /** As `get`, and with a method and a body, of the engine that has what the page's own starter has by its name, transcoders among it. */
+  session.ask = async (where, method = 'GET', body = undefined) => {
+    if (process.env.HEED_STATIC && !process.env.HEED_STATIC.startsWith('http:') && !own) return askEngineOfPage(where, method, body);
+    const response = await fetch(session.address + where, { method, headers: { 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) });
     if (!response.ok) throw new Error(`${where}: ${response.status} ${await response.text()}`);
     return response.json();
   };

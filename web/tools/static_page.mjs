@@ -31,6 +31,8 @@ const recordedRun = 'recorded';
 const carried = { [firstModel]: firstModel, english: 'english', [recordedRun]: 'recorded-run' };
 /** Stored smaller than in the program, since the first view waits for it (docs/static-page.md, "Numbers"). */
 const rounded = { [firstModel]: { dtype: 'int8', embedding: true, compute_f32: true } };
+/** Of the first model: a folder of `models`, which the page fetches with the first question about features. */
+const transcoders = 'starter-transcoders';
 /** Of a model's folder, what only its tests read. */
 const unused = ['claims.json'];
 
@@ -97,6 +99,10 @@ for (const [name, folder] of Object.entries(carried)) {
   const facts = name === recordedRun ? {} : await describe(name, path.join(models, folder));
   release.models[name] = { ...facts, folder: place(`models/${name}`, from, files, building), files: files.map((file) => ({ path: file, bytes: statSync(path.join(from, file)).size })) };
 }
+
+const ofFirst = path.join(models, transcoders);
+const parts = filesIn(ofFirst);
+release.transcoders = { folder: place('models/transcoders', ofFirst, parts, building), files: parts.map((file) => ({ path: file, bytes: statSync(path.join(ofFirst, file)).size })) };
 
 rmSync(scratch, { recursive: true });
 

@@ -5,7 +5,7 @@ import type { ListedModel } from '../lib/types';
 import { Engine, errorResponse, type Port } from './engine';
 import { Helper, type Started } from './helper';
 import type { ModelFile, ModelSpec } from './protocol';
-import { carriedFiles, firstModel, recordedRun, type Release } from './release';
+import { carriedFiles, firstModel, recordedRun, transcodersFolder, type Release } from './release';
 
 export interface ChooserOptions {
   release: Release;
@@ -35,6 +35,8 @@ export class Chooser {
   #isReady = true;
   /** Loads the recorded run. */
   #runs: () => Promise<void> = () => Promise.resolve();
+  /** Loads the transcoders of the first model. */
+  #transcoders: () => Promise<void> = () => Promise.resolve();
   #opened = '';
   /** What #opened is to be opened from again after the engine was lost. */
   #model: ModelSpec | null = null;
@@ -47,7 +49,7 @@ export class Chooser {
 
   #carried(name: string): ModelSpec | null {
     const { release, base } = this.options;
-    return Object.hasOwn(release.models, name) && name !== recordedRun ? { name, files: carriedFiles(release, name, base) } : null;
+    return Object.hasOwn(release.models, name) && name !== recordedRun ? { name, files: carriedFiles(release.models[name], base) } : null;
   }
 
   /** Makes a model ready. Gives the name that requests about it send; undefined: it is the one that is open. Throws for a name that no model has. */
@@ -83,6 +85,8 @@ export class Chooser {
       if (!this.#isReady) await this.#ready;
       const checkpoint = checkpointOf(path, options?.body);
       if (checkpoint || path.startsWith('/api/runs')) await this.#runs();
+      // Without them, where the network is away, the paths lead through neurons.
+      if (isAboutFeatures(path) && this.#carried(this.#opened)) await this.#transcoders().catch(() => undefined);
       if (checkpoint && checkpoint.run !== recordedRun) await this.#helper.handOver(checkpoint.run, checkpoint.step, engine);
     } catch (error) {
       return errorResponse(engine.lost === null ? 500 : 503, (error as Error).message);
@@ -104,19 +108,24 @@ export class Chooser {
     if (threads > 1 && release.threadsEngine) engines.unshift({ address: new URL(release.threadsEngine, base).href, threads });
     const engine = new Engine(makePort, engines, { progress, lost });
     // The engine shows the run whose description is there when it opens a model; the checkpoints come when they are asked for.
-    const run = release.models[recordedRun] ? carriedFiles(release, recordedRun, base) : [];
+    const run = release.models[recordedRun] ? carriedFiles(release.models[recordedRun], base) : [];
     const ready = engine.open(model, [{ name: recordedRun, files: run.filter(({ path }) => path === 'run.json') }]);
-    let added: Promise<void> | null = null;
-    const runs = () => (added ??= ready.then(() => engine.add({ name: recordedRun, files: run })).catch((error) => {
-      added = null; // the network may be back for the next request
-      throw error;
-    }));
-    return { engine, ready, runs };
+    const once = (load: () => Promise<void>) => {
+      let added: Promise<void> | null = null;
+      return () => (added ??= ready.then(load).catch((error) => {
+        added = null; // the network may be back for the next request
+        throw error;
+      }));
+    };
+    const runs = once(() => engine.add({ name: recordedRun, files: run }));
+    const of = release.transcoders;
+    const transcoders = once(() => (of ? engine.add({ name: transcodersFolder, files: carriedFiles(of, base) }) : Promise.resolve()));
+    return { engine, ready, runs, transcoders };
   }
 
   #start(model: ModelSpec): Promise<void> {
     const former = this.#engine;
-    const { engine, ready, runs } = this.#engineOf(model, (message) => {
+    const { engine, ready, runs, transcoders } = this.#engineOf(model, (message) => {
       if (engine === this.#engine) this.options.tell(`The engine stopped (${message}). It starts again with the next request.`);
     }, this.options.progress);
     this.#engine = engine;
@@ -124,6 +133,7 @@ export class Chooser {
     this.#opened = model.name;
     this.#model = model;
     this.#runs = runs;
+    this.#transcoders = transcoders;
     this.#isReady = false;
     // An engine without a model answers nothing; the next choice starts another one.
     this.#ready = ready.then(
@@ -139,6 +149,9 @@ export class Chooser {
     return this.#ready;
   }
 }
+
+/** Features, and the paths to a word, which lead through them; of a model without transcoders through neurons. */
+const isAboutFeatures = (path: string) => /^\/api\/(traces\/[^/]+\/causes|features\/)/.test(path);
 
 /** The checkpoint of a run that is to read a text. */
 function checkpointOf(path: string, body: unknown): { run: string; step: number } | null {

@@ -98,7 +98,8 @@ describe('the chosen model', () => {
       recorded: { folder: 'models/run-1/', files: [{ path: 'run.json', bytes: 2 }, { path: 'checkpoints/0/config.json', bytes: 2 }] },
     },
   };
-  const files = Object.fromEntries(Object.values(release.models).flatMap(({ folder, files: all }) => all.map(({ path }) => [base + folder + path, 'x'.repeat(7)])));
+  release.transcoders = { folder: 'models/transcoders-1/', files: [{ path: 'names.json', bytes: 2 }, { path: 'layer_0/cfg.json', bytes: 2 }] };
+  const files = Object.fromEntries([...Object.values(release.models), release.transcoders].flatMap(({ folder, files: all }) => all.map(({ path }) => [base + folder + path, 'x'.repeat(7)])));
   const own = (name: string, bytes = 5) => [{ path: 'config.json', bytes: 2, file: new Blob(['{}']) }, { path: `${name}.safetensors`, bytes, file: new Blob(['weights']) }];
   const listed = (['starter', 'english', 'mine', 'gpt2'] as const).map((name) => ({ name, state: name === 'gpt2' ? ('absent' as const) : ('ready' as const) }));
 
@@ -134,6 +135,25 @@ describe('the chosen model', () => {
     expect(await chooser.choose('english')).toBeUndefined();
     expect([ports.length, fake.opened.length]).toEqual([1, 1]);
     expect(fake.written.has('/models/starter/config.json')).toBe(true);
+  });
+
+  it('has transcoders once a question is about features, and not before', async () => {
+    const { chooser, fake } = make();
+    await chooser.choose('');
+    await chooser.fetch('/api/traces/t1/next');
+    expect([...fake.written.keys()].filter((path) => path.includes('transcoders'))).toEqual([]);
+    await chooser.fetch('/api/traces/t1/causes?position=3');
+    expect([...fake.written.keys()].filter((path) => path.includes('transcoders'))).toEqual(['/models/starter-transcoders/names.json', '/models/starter-transcoders/layer_0/cfg.json']);
+  });
+
+  it('answers about paths without transcoders where these cannot be fetched, and has none for a model of the reader’s own', async () => {
+    const { chooser, fake } = make({ release: { ...release, transcoders: { folder: 'models/gone/', files: release.transcoders!.files } } });
+    await chooser.choose('');
+    expect((await (await chooser.fetch('/api/traces/t1/causes')).json()).error.message).toBe('no /api/traces/t1/causes'); // the engine was asked
+    const other = make();
+    await other.chooser.choose('mine');
+    await other.chooser.fetch('/api/traces/t1/causes');
+    expect([...fake.written.keys(), ...other.fake.written.keys()].filter((path) => path.includes('transcoders'))).toEqual([]);
   });
 
   it('a model of the reader’s own is mounted in a new worker, and large weights are rounded to int8', async () => {

@@ -17,6 +17,8 @@ export interface Started {
   engine: Engine;
   ready: Promise<void>;
   runs: () => Promise<void>;
+  /** Those of the first model, which no view but the paths to a word needs. */
+  transcoders: () => Promise<void>;
 }
 
 export interface HelperOptions {
@@ -27,7 +29,7 @@ export interface HelperOptions {
 }
 
 export class Helper {
-  #started: (Started & { opened: string; added: Set<string> }) | null = null;
+  #started: (Omit<Started, 'transcoders'> & { opened: string; added: Set<string> }) | null = null;
   /** Trainings that this page has begun: the helper alone knows of them. */
   #trainings = 0;
   /** Paths that an engine has of them. */

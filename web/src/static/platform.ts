@@ -5,7 +5,7 @@ import type { Coming, Platform } from '../lib/platform_types';
 import { Chooser } from './chooser';
 import type { Port } from './engine';
 import { Library, type StorePort } from './library';
-import { readRelease, recordedRun } from './release';
+import { readRelease, recordedRun, transcodersFolder } from './release';
 import { browserStore } from './store';
 import { threadsOf } from './threads';
 
@@ -32,7 +32,8 @@ const chooser: Chooser = new Chooser({
   list: async () => (await library.list()).models,
   tell: (message) => tell(message),
   progress: (name, done, total) => {
-    if (name !== recordedRun) coming(done < total ? { name, done, total } : null); // the run comes in the background
+    // The run and the transcoders come in the background.
+    if (name !== recordedRun && name !== transcodersFolder) coming(done < total ? { name, done, total } : null);
   },
 });
 

@@ -18,12 +18,16 @@ export interface Release {
   /** That of the engine with threads; absent: it was not built. */
   threadsEngine?: string;
   models: Record<string, CarriedModel>;
+  /** Of the first model: fetched with the first question about features. Absent: it has none here. */
+  transcoders?: CarriedModel;
 }
 
 /** Shown where a link names no model. */
 export const firstModel = 'starter';
 /** No model, but a training run that comes along. */
 export const recordedRun = 'recorded';
+/** The engine's folder for the transcoders of the first model. */
+export const transcodersFolder = 'starter-transcoders';
 
 export function readRelease(document: Document): Release {
   const text = document.querySelector('meta[name="heed-release"]')?.getAttribute('content');
@@ -32,7 +36,6 @@ export function readRelease(document: Document): Release {
 }
 
 /** The files of a carried model, with their addresses. */
-export function carriedFiles(release: Release, name: string, base: string): ModelFile[] {
-  const { folder, files } = release.models[name];
+export function carriedFiles({ folder, files }: CarriedModel, base: string): ModelFile[] {
   return files.map((file) => ({ ...file, url: new URL(folder + file.path, base).href }));
 }

@@ -63,15 +63,25 @@ export interface NeuronEffects {
   largest: { layer: number; neuron: number; direct: number };
 }
 
-/** A path to the likeliest next token: neurons of a block at a position that read most of all from the token `from`. */
+/** A feature of a transcoder; `words`: at the peaks of its strongest contexts, `of` in all, `context` up to the peak of the strongest. */
+export interface CauseFeature {
+  feature: number;
+  activation: number;
+  words: { token: Token; contexts: number }[];
+  context: Token[];
+  of: number;
+}
+
+/** A path to the likeliest next token: neurons, or features, of a block at a position that read most of all from the token `from`. */
 export interface CausePath {
   from: number;
   token: Token;
   layer: number;
   position: number;
   neurons: number[];
+  features: CauseFeature[];
   share: number;
-  /** The word’s probability with the neurons off at their position, and the token that is likeliest then. */
+  /** The word’s probability with the neurons off, or without what the features write, and the token that is likeliest then. */
   without: number;
   instead: Token;
   instead_probability: number;
@@ -85,7 +95,8 @@ export interface WordCauses {
   position: number;
   token: Token;
   probability: number;
-  graph_neurons: number;
+  unit: 'neuron' | 'feature';
+  graph_units: number;
   paths: CausePath[];
 }
 

@@ -1,13 +1,44 @@
 // What the paths to a word say of it.
 
-import { percent } from '../../lib/numbers';
-import type { CausePath, WordCauses } from '../../lib/types';
+import { exactCount, percent, tokenWord } from '../../lib/numbers';
+import type { CauseFeature, CausePath, WordCauses } from '../../lib/types';
 
 const numerals = ['no', 'one', 'two', 'three'];
 
 /** The probabilities that the controls of a path leave. */
 export function controlRange({ controls }: CausePath): { least: number; most: number } {
   return { least: Math.min(...controls), most: Math.max(...controls) };
+}
+
+const quoted = (words: string[]) => words.map((word) => `“${word}”`).join(', ');
+
+/** The words of a feature: those of its strongest contexts. */
+export function wordsOf({ words }: CauseFeature): string[] {
+  return [...new Set(words.map(({ token }) => tokenWord(token.text)))];
+}
+
+/** What stands between the word and the prediction, in plain words. */
+export function nameOf({ neurons, features, layer }: CausePath): string {
+  if (features.length === 0) return `${exactCount(neurons.length)} ${neurons.length === 1 ? 'neuron' : 'neurons'} of block ${layer}`;
+  const count = features.length;
+  const first = features.find(({ words }) => words.length > 0);
+  const all = first ? wordsOf(first) : [];
+  const words = first ? `: ${quoted(all.slice(0, 2))}${count > 1 || all.length > 2 ? ', …' : ''}` : '';
+  return `${exactCount(count)} ${count === 1 ? 'feature' : 'features'} of block ${layer}${words}`;
+}
+
+/** What a feature answers to, and how sure that is. */
+export function about({ words, of }: CauseFeature): string {
+  if (of === 0) return 'nowhere active in the stories that were searched';
+  const counts = words.slice(0, 3).map(({ token, contexts }, index) => `“${tokenWord(token.text)}” (${contexts}${index === 0 ? ` of ${of}` : ''})`);
+  return `strongest at ${counts.join(', ')}${words.length > 3 ? ', …' : ''}`;
+}
+
+/** The strongest context of a feature: the words before, and the one where it is. */
+export function contextOf({ context }: CauseFeature): { before: string; peak: string } {
+  const before = context.slice(0, -1).map(({ text }) => text).join('');
+  const peak = context.at(-1)?.text ?? '';
+  return { before: `${before}${peak.startsWith(' ') ? ' ' : ''}`.replace(/\s+/g, ' ').replace(/^[ .,;:!?”’]+/, ''), peak: tokenWord(peak) };
 }
 
 export function verdict({ paths, probability }: WordCauses, word: string): string {
