@@ -122,10 +122,10 @@ test('the card reads well in both themes and on a phone, and by keyboard', async
     for (const dark of [false, true]) {
       const { page, card } = await openCard(session, text, { width, height, dark });
       await card.locator('.neurons').first().waitFor();
+      if (process.env.SCREENSHOTS) await card.screenshot({ path: `${process.env.SCREENSHOTS}/because-${width}-${dark ? 'dark' : 'light'}.png` });
       await card.locator('.features summary').first().click();
       assert.deepEqual(await seriousFindings(page), []);
       assert.equal(await overflowsSideways(page), false);
-      if (process.env.SCREENSHOTS) await card.screenshot({ path: `${process.env.SCREENSHOTS}/because-${width}-${dark ? 'dark' : 'light'}.png` });
       const link = card.locator('.neurons').first();
       await link.focus();
       assert.equal(await link.evaluate((one) => one === document.activeElement), true);
