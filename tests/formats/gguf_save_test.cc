@@ -193,7 +193,6 @@ TEST(GgufBertFiles, HoldMatricesInBlocks) {
   EXPECT_LT(std::sqrt(error / size), 0.02);
 }
 
-// A field that heed does not read: how other programs make one vector of the states.
 TEST(GgufBertFiles, KeepHowStatesArePooled) {
   const testing::ScratchDirectory scratch;
   const Transformer model = load_transformer(StacksWanted::one, golden("pairs/bert"));
