@@ -286,7 +286,10 @@ void save_gguf(const Transformer& model, const std::filesystem::path& file,
   const std::string type = config["model_type"].get<std::string>();
   const GgufFamily* const family = find_gguf_family_of(type);
   require(family != nullptr, ErrorCode::unsupported,
-          "heed does not write models of type '{}' as GGUF files", type);
+          "heed does not write models of type '{}' as GGUF files: {}", type,
+          architecture.is_encoder_decoder()
+              ? "of encoder-decoders, the format has an architecture for T5 alone"
+              : "it knows no architecture of the format for them");
   const StackSpecification& decoder = architecture.decoder();
 
   GgufMetadata metadata;
