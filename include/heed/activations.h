@@ -78,7 +78,7 @@ struct RunOptions {
   std::vector<Hook> hooks{};  // at one point, in their order
   // Called with the gradient at their points: of `target`, or of the mean next-token loss. What
   // they leave is what backward goes on with; gradients of embeddings, norms, scores, patterns,
-  // inputs and results of heads and logits can only be read. Of a batch, each sequence has the
+  // results of heads and logits can only be read. Of a batch, each sequence has the
   // gradient of its own target, which no other sequence changes. heed does not know
   // the derivative of what `hooks` do: gradients before a point whose values they change are
   // refused, unless a gradient hook stands at the same point, which turns the gradient of what was

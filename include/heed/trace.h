@@ -60,7 +60,7 @@ struct GradientTarget {
   // Or of all logits, (B, T, V): what is after the end of a shorter text is not read.
   Array logit_weights{};
   // Of the values at points, each of its shape: what is differentiated is the sum of value times
-  // weight. Not at embeddings, norms, scores, patterns, and inputs and results of heads.
+  // weight. Not at embeddings, norms, scores, patterns, and results of heads.
   struct PointWeights {
     std::string point;
     Array weights;

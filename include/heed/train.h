@@ -67,7 +67,7 @@ struct TrainingOptions {
   // batch (B, T, …); of pairs (1, N, …), one below the other. Backward goes on from what hooks
   // leave, and takes what they changed for a constant that they added: a gradient hook at the same
   // point can give another derivative. Throws Error{unsupported} for hooks that change norms,
-  // scores, patterns, inputs and results of heads, which can only be read. Not saved with the run.
+  // scores, patterns and results of heads, which can only be read. Not saved with the run.
   std::vector<Hook> hooks{};
   std::vector<Hook> gradient_hooks{};
 

@@ -340,8 +340,8 @@ class Model(WithSaes, Hooked, Reader, Weights):
         and patterns (B, H, T, S). Of texts of different lengths it is called for each of them,
         with the (1, T, …) of that one (``hook.text`` tells which). Points of a translator have short names such as "cross.pattern1".
         ``bwd_hooks``: the same with the gradient at their points, of the mean next-token loss, or
-        of ``logit_target``; of several texts, each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and of the
-        inputs and results of heads can only be read.
+        of ``logit_target``; of several texts, each has its own. What they leave is what backward goes on with; gradients of norms, scores, patterns, embeddings and
+        results of heads can only be read.
         """
         input, token_types = unpadded(input, token_types, attention_mask)
         read, stream, layers = self._read_layers(input, source, target, prepend_bos, token_types,

@@ -247,7 +247,8 @@ std::shared_ptr<ServeCommandOptions> add_serving_command(Command app, const std:
 }  // namespace
 
 void add_serve_command(Command app) {
-  add_serving_command(app, "serve", "Answer OpenAI-style requests over HTTP",
+  add_serving_command(app, "serve",
+                      "Answer OpenAI-style requests over HTTP; of an encoder, embeddings",
                       server::Face::service);
 }
 

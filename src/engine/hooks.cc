@@ -87,8 +87,8 @@ void HookEditor::read_weights(const Architecture& architecture,
     require(points.size() == 1, ErrorCode::invalid_argument,
             "weights are of one point, and '{}' names {}", name, points.size());
     require(gradient_is_editable(points.front().kind), ErrorCode::unsupported,
-            "the value at '{}' cannot be weighted: expected q, k, v, z, neurons, outputs, the "
-            "stream, or weights of logits",
+            "the value at '{}' cannot be weighted: expected q, k, v, z, neurons, inputs or outputs "
+            "of branches, the stream, or weights of logits",
             point_name(points.front()));
     const bool is_new = weights_.emplace(point_name(points.front()), values).second;
     require(is_new, ErrorCode::invalid_argument, "'{}' is weighted twice", name);
@@ -259,10 +259,12 @@ void HookEditor::edit_text(const EditedPoint& edited, std::int64_t text, View<fl
 void HookEditor::note_change(const Point& point, View<const float> before, const Array& after) {
   if (is_same(before, after.data())) return;
   changed_.insert(point_name(point));
-  require(!refuses_unseen_ || backward_sees_edit(point.kind), ErrorCode::unsupported,
-          "the hook at '{}' changed values that the backward pass of training computes again: "
-          "there it may only read them; q, k, v, z, neurons, outputs and the stream can be changed",
-          point_name(point));
+  require(
+      !refuses_unseen_ || backward_sees_edit(point.kind), ErrorCode::unsupported,
+      "the hook at '{}' changed values that the backward pass of training computes again: "
+      "there it may only read them; q, k, v, z, neurons, inputs and outputs of branches and the "
+      "stream can be changed",
+      point_name(point));
 }
 
 bool HookEditor::only_adds(const Point& point) const {
@@ -300,10 +302,12 @@ void HookEditor::show_gradient(const Point& point, View<const float> gradient) {
   for_each_text(rows_of(point), point, rows, [&](std::int64_t text, View<float> own) {
     Array array = dense_copy(own);
     call(*calls_at(gradient_calls_, point), {.name = point_name(point), .text = text}, array);
-    require(is_same(own, array.data()), ErrorCode::unsupported,
-            "the backward hook at '{}' changed a gradient that is computed for reading alone: "
-            "gradients can be changed at q, k, v, z, neurons, outputs and the stream",
-            point_name(point));
+    require(
+        is_same(own, array.data()), ErrorCode::unsupported,
+        "the backward hook at '{}' changed a gradient that is computed for reading alone: "
+        "gradients can be changed at q, k, v, z, neurons, inputs and outputs of branches and the "
+        "stream",
+        point_name(point));
   });
 }
 

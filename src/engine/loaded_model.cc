@@ -168,9 +168,8 @@ const Tokenizer& LoadedModel::require_tokenizer(PairSide side) const {
 
 std::vector<std::int32_t> LoadedModel::encode(std::string_view text) const {
   // An encoder reads a text between the tokens around it; a decoder goes on with it.
-  const bool is_encoder = transformer.specification().role == StackRole::encoder;
   std::vector<std::int32_t> ids =
-      require_tokenizer().encode(text, {.add_beginning = true, .add_ending = is_encoder});
+      require_tokenizer().encode(text, {.add_beginning = true, .add_ending = is_encoder()});
   require(!text.empty() && !ids.empty(), ErrorCode::invalid_argument, "the text is empty");
   return ids;
 }

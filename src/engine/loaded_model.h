@@ -39,6 +39,10 @@ struct LoadedModel {
 
   const Architecture& architecture() const { return transformer.architecture(); }
   bool is_translator() const { return architecture().is_encoder_decoder(); }
+  // One stack, in which every token attends to all: it predicts no next one.
+  bool is_encoder() const {
+    return !is_translator() && architecture().encoder().role == StackRole::encoder;
+  }
   bool is_starter() const { return embedded_name == "starter"; }
   // The stack that reads a side.
   const StackSpecification& stack(PairSide side) const;

@@ -36,7 +36,9 @@ bool is_description(std::string_view name) {
 }
 
 // The part of a path in a repository that names the file here.
-std::string_view file_name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view file_name_of(std::string_view path) {
+  return path == pooling_file_name ? path : path.substr(path.rfind('/') + 1);
+}
 
 // One pull: the repository as the hub lists it, and the directory that it goes to.
 class Pull {
@@ -98,7 +100,10 @@ void Pull::fetch(const HubFile& file) {
           "{} gives no size and hash of {} in '{}', so it cannot be verified",
           options_.hub.settings.endpoint, file.name, name_.repository);
   const bool is_new = !is_whole(file);
-  if (is_new) hub_.download(name_, repository_.commit, file, local_path(file));
+  if (is_new) {
+    make_directory(local_path(file).parent_path());
+    hub_.download(name_, repository_.commit, file, local_path(file));
+  }
   files_.push_back({.file = file, .is_new = is_new});
 }
 
@@ -249,6 +254,12 @@ void Pull::remove_others() const {
                          name == index_file_name ||
                          std::ranges::count(companion_file_names(), name) > 0;
     if (is_ours && !wanted.contains(name)) others.push_back(entry->path());
+  }
+  const fs::path pooling = directory_ / pooling_file_name;
+  if (!wanted.contains(pooling_file_name)) {
+    for (const fs::path& path : {pooling, partial_path(pooling)}) {
+      if (fs::exists(path, error)) others.push_back(path);
+    }
   }
   for (const fs::path& path : others) remove_file(path);
 }

@@ -477,10 +477,12 @@ std::vector<Hook> Splice::hooks() const {
 
 std::vector<Hook> Splice::gradient_hooks() const {
   for (const std::string& name : parts_->order) {
-    require(!parts_->uneditable.contains(name), unsupported,
-            "gradients cannot pass through the dictionary at '{}', whose gradient is computed for "
-            "reading alone: expected one at the stream, an output, q, k, v, z or neurons",
-            name);
+    require(
+        !parts_->uneditable.contains(name), unsupported,
+        "gradients cannot pass through the dictionary at '{}', whose gradient is computed for "
+        "reading alone: expected one at the stream, an input or output of a branch, q, k, v, z or "
+        "neurons",
+        name);
   }
   std::vector<Hook> all;
   for (const std::string& name : parts_->order) {

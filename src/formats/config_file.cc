@@ -143,7 +143,7 @@ const std::vector<std::string_view>& companion_file_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all(std::begin(tokenizer_file_names),
                                       std::end(tokenizer_file_names));
-    all.insert(all.end(), {"tokenizer.model", "sentencepiece.bpe.model", reading_file_name});
+    all.insert(all.end(), {"sentencepiece.bpe.model", reading_file_name});
     all.insert(all.end(), std::begin(description_file_names), std::end(description_file_names));
     std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());

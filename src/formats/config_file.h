@@ -45,10 +45,17 @@ StackSpecification read_stack_config(const std::filesystem::path& file);
 
 inline constexpr const char* generation_config_file_name = "generation_config.json";
 
-// What describes a model and its tokenizer: what begins and ends its texts, and how it chats.
+// Files of sentence-transformers beside an encoder's config.json (formats/pooling.h): what becomes
+// of its states, and how they are pooled.
+inline constexpr const char* modules_file_name = "modules.json";
+inline constexpr const char* pooling_file_name = "1_Pooling/config.json";
+
+// What describes a model and its tokenizer: what begins and ends its texts, how it chats, and how
+// its states become one vector. Paths in the model's directory.
 inline constexpr std::string_view description_file_names[] = {
-    "tokenizer_config.json",     "special_tokens_map.json", "added_tokens.json",
-    generation_config_file_name, "chat_template.jinja",     "chat_template.json"};
+    "tokenizer_config.json", "special_tokens_map.json",   "added_tokens.json",
+    "chat_template.jinja",   "chat_template.json",        generation_config_file_name,
+    modules_file_name,       "sentence_bert_config.json", pooling_file_name};
 
 // Files of these names go wherever a model goes: those, and the tokenizer itself.
 const std::vector<std::string_view>& companion_file_names();

@@ -437,11 +437,8 @@ void write_field(const GgufFamily& family, const GgufField& field, const Json& c
 void write_bert(const Json& config, const StackSpecification& stack, const std::string& prefix,
                 GgufMetadata& metadata) {
   metadata.add(fmt::format("{}.{}", prefix, causal_key), false);
-  const auto pooling = config.find(pooling_field);
-  const bool is_known = pooling != config.end() && pooling->is_number_integer() && *pooling >= 0 &&
-                        *pooling <= max_pooling;
   metadata.add(fmt::format("{}.{}", prefix, pooling_field),
-               is_known ? pooling->get<std::uint32_t>() : 0U);
+               config.value(pooling_field, std::uint32_t{0}));
   metadata.add(token_types_key, static_cast<std::uint32_t>(stack.token_types));
 }
 

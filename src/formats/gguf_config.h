@@ -32,8 +32,8 @@ struct RotaryFactors {
 };
 std::vector<RotaryFactors> rotary_factor_tensors(const AttentionSpecification& attention);
 
-// How programs make one vector of an encoder's states: a key of the metadata, and a field of
-// config.json that heed keeps and does not read.
+// How one vector is made of an encoder's states (formats/pooling.h): a key of the metadata, and a
+// field of config.json.
 inline constexpr const char* pooling_field = "pooling_type";
 
 // The metadata of a model whose config.json, as its format writes it, is `config`, to which

@@ -19,6 +19,7 @@
 #include "formats/gguf_config.h"
 #include "formats/gguf_families.h"
 #include "formats/gguf_tokenizer.h"
+#include "formats/pooling.h"
 #include "formats/stored_tensors.h"
 #include "formats/text_ends.h"
 
@@ -281,13 +282,14 @@ void save_gguf(const Transformer& model, const std::filesystem::path& file,
   const Architecture architecture = gguf_architecture(model.architecture());
   const WrittenConfig written = written_config(model.architecture(), source);
   Json config(written.format->write(architecture));
-  if (const auto pooling = written.config.find(pooling_field); pooling != written.config.end()) {
-    config[pooling_field] = Json(*pooling);
-  }
+  config[pooling_field] = pooling_type_of(source);
   const std::string type = config["model_type"].get<std::string>();
   const GgufFamily* const family = find_gguf_family_of(type);
   require(family != nullptr, ErrorCode::unsupported,
-          "heed does not write models of type '{}' as GGUF files", type);
+          "heed does not write models of type '{}' as GGUF files: {}", type,
+          architecture.is_encoder_decoder()
+              ? "of encoder-decoders, the format has an architecture for T5 alone"
+              : "it knows no architecture of the format for them");
   const StackSpecification& decoder = architecture.decoder();
 
   GgufMetadata metadata;

@@ -17,13 +17,27 @@ std::optional<GgufSentencePieces> find_gguf_sentence_pieces(const GgufFields& fi
   const Json document = parse_json(*text, source);
   const std::int64_t pieces =
       json_integer(json_member(document, "pieces", source), {source + ": 'pieces'"}, 1, max_extent);
-  return GgufSentencePieces{.pieces = static_cast<std::size_t>(pieces),
+  const bool is_bpe = fields.find_text("tokenizer.ggml.model") == "llama";
+  return GgufSentencePieces{.search = is_bpe ? PieceSearch::bpe : PieceSearch::unigram,
+                            .pieces = static_cast<std::size_t>(pieces),
                             .added = read_added_tokens(document, source)};
 }
 
-void describe_sentence_pieces(const GgufSentencePieces& found, Json& config) {
-  config["tokenizer_class"] = "T5Tokenizer";
-  config["extra_ids"] = 0;
+const char* sentence_pieces_file(PieceSearch search) {
+  return search == PieceSearch::bpe ? llama_pieces_name : "spiece.model";
+}
+
+void describe_sentence_pieces(const GgufSentencePieces& found, const GgufFields& fields,
+                              Json& config) {
+  if (found.search == PieceSearch::bpe) {
+    config["tokenizer_class"] = "LlamaTokenizer";
+    for (const char* const side : {"add_bos_token", "add_eos_token"}) {
+      config[side] = fields.find_boolean(fmt::format("tokenizer.ggml.{}", side)).value_or(false);
+    }
+  } else {
+    config["tokenizer_class"] = "T5Tokenizer";
+    config["extra_ids"] = 0;
+  }
   Json& tokens = config["added_tokens_decoder"] = Json::object();
   for (const AddedToken& token : found.added) {
     Json described = added_token_json(token);
@@ -32,10 +46,21 @@ void describe_sentence_pieces(const GgufSentencePieces& found, Json& config) {
   }
 }
 
-bool add_sentence_pieces(const SentencePieceTokenizer& tokenizer, std::int64_t rows,
+std::string why_no_gguf_sentence_pieces(const SentencePieceTokenizer& tokenizer) {
+  if (tokenizer.finds_ids_by_text()) {
+    return "its tokens have other ids than the pieces of its SentencePiece model (Marian)";
+  }
+  // Programs that read the kind llama fail at such a text.
+  const bool is_bpe = tokenizer.model().search == PieceSearch::bpe;
+  if (is_bpe && !tokenizer.model().byte_fallback) {
+    return "its SentencePiece model of BPE has no bytes for unknown characters";
+  }
+  return {};
+}
+
+void add_sentence_pieces(const SentencePieceTokenizer& tokenizer, std::int64_t rows,
                          GgufMetadata& metadata) {
   const SentencePieceModel& model = tokenizer.model();
-  if (model.search != PieceSearch::unigram || tokenizer.finds_ids_by_text()) return false;
   const auto size = static_cast<std::size_t>(rows);
   require(tokenizer.tokens().size() <= size, ErrorCode::corrupt_data,
           "the tokenizer has a token {}, but the model's embedding has {} rows",
@@ -58,7 +83,8 @@ bool add_sentence_pieces(const SentencePieceTokenizer& tokenizer, std::int64_t r
     types[id] = static_cast<std::int32_t>(piece.kind);
     scores[id] = piece.score;
   }
-  metadata.add("tokenizer.ggml.model", std::string_view("t5"));
+  metadata.add("tokenizer.ggml.model",
+               std::string_view(model.search == PieceSearch::bpe ? "llama" : "t5"));
   metadata.add("tokenizer.ggml.pre", std::string_view("default"));
   metadata.add("tokenizer.ggml.tokens", std::span<const std::string>(tokens));
   metadata.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(types));
@@ -72,7 +98,6 @@ bool add_sentence_pieces(const SentencePieceTokenizer& tokenizer, std::int64_t r
   metadata.add("tokenizer.ggml.unknown_token_id", static_cast<std::uint32_t>(model.unknown));
   const Json own = {{"pieces", model.pieces.size()}, {"added_tokens", added}};
   metadata.add(gguf_sentence_pieces_key, std::string_view(own.dump()));
-  return true;
 }
 
 bool are_same(const SentencePieceTokenizer& left, const SentencePieceTokenizer& right) {

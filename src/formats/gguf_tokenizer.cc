@@ -45,12 +45,9 @@ class TokenizerReader {
             key("model"), model);
     read_tokens();
     if (model == "gpt2") return byte_pairs();
-    if (model == "llama") return sentence_pieces();
-    if (model == "t5") {
-      const auto own = find_gguf_sentence_pieces(fields_);
-      return own ? sentence_piece_model(*own) : unigrams();
-    }
-    return word_pieces();
+    if (model == "bert") return word_pieces();
+    if (const auto own = find_gguf_sentence_pieces(fields_)) return sentence_piece_model(*own);
+    return model == "llama" ? sentence_pieces() : unigrams();
   }
 
  private:
@@ -265,12 +262,14 @@ class TokenizerReader {
     return std::make_unique<UnigramTokenizer>(std::move(definition), source());
   }
 
-  // As SentencePiece's library has it; the other tokens are added ones.
+  // As SentencePiece's library has it; the tokens that are no pieces are added ones.
   std::unique_ptr<Tokenizer> sentence_piece_model(const GgufSentencePieces& own) {
     require(own.pieces <= tokens_.size(), ErrorCode::corrupt_data,
             "{}: '{}' is of {} pieces, but there are {} tokens", source(), gguf_sentence_pieces_key,
             own.pieces, tokens_.size());
-    SentencePieceModel model{.add_dummy_prefix = flag("add_space_prefix", true),
+    const bool is_bpe = own.search == PieceSearch::bpe;
+    SentencePieceModel model{.search = own.search,
+                             .add_dummy_prefix = flag("add_space_prefix", true),
                              .remove_extra_whitespaces = flag("remove_extra_whitespaces", true)};
     const std::string name = key("tokens");
     const auto texts = fields_.need(name, fields_.find_texts(name));
@@ -291,10 +290,11 @@ class TokenizerReader {
     const std::string file = write_sentence_piece_model(model);
     definition.model = file;
     definition.text_template =
-        template_of(token_of("bos_token_id"), token_of("eos_token_id", 1), false, true);
+        is_bpe ? template_of(token_of("bos_token_id", 1), token_of("eos_token_id", 2), true, false)
+               : template_of(token_of("bos_token_id"), token_of("eos_token_id", 1), false, true);
     definition.tokens = std::move(tokens_);
     definition.added = own.added;
-    definition.files = {{"spiece.model", file}};
+    definition.files = {{sentence_pieces_file(own.search), file}};
     return std::make_unique<SentencePieceTokenizer>(std::move(definition), source());
   }
 
@@ -377,7 +377,9 @@ Json gguf_tokenizer_config(const GgufFile& file) {
       if (id) config[role] = std::string((*tokens)[static_cast<std::size_t>(*id)]);
     }
   }
-  if (const auto own = find_gguf_sentence_pieces(fields)) describe_sentence_pieces(*own, config);
+  if (const auto own = find_gguf_sentence_pieces(fields)) {
+    describe_sentence_pieces(*own, fields, config);
+  }
   if (const auto chat = fields.find_text("tokenizer.chat_template"))
     config["chat_template"] = *chat;
   return config;

@@ -294,9 +294,11 @@ std::optional<GgufMetadata> as_ggml(const Tokenizer& tokenizer, std::int64_t row
   if (before.size() > 1 || after.size() > 1) return std::nullopt;
   GgufMetadata metadata;
   const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
-  const bool is_added = pieces != nullptr ? add_sentence_pieces(*pieces, rows, metadata)
-                                          : add_document(tokenizer, rows, metadata);
-  if (!is_added) return std::nullopt;
+  if (pieces != nullptr) {
+    add_sentence_pieces(*pieces, rows, metadata);
+  } else if (!add_document(tokenizer, rows, metadata)) {
+    return std::nullopt;
+  }
   write_roles(tokenizer, roles, metadata);
   const std::string bytes = gguf_header(metadata, {});
   const GgufFile file = GgufFile::parse(std::as_bytes(std::span(bytes)), written_source);
@@ -311,7 +313,14 @@ std::optional<GgufMetadata> as_ggml(const Tokenizer& tokenizer, std::int64_t row
 
 void write_gguf_tokenizer(const Tokenizer& tokenizer, std::int64_t rows,
                           const GgufTokenRoles& roles, GgufMetadata& metadata) {
+  const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
+  const std::string why_not = pieces == nullptr ? "" : why_no_gguf_sentence_pieces(*pieces);
+  require(why_not.empty(), ErrorCode::unsupported, "GGUF files cannot hold this tokenizer: {}",
+          why_not);
   if (const auto written = as_ggml(tokenizer, rows, roles)) return metadata.add(*written);
+  require(pieces == nullptr, ErrorCode::unsupported,
+          "GGUF files cannot hold this tokenizer: what its files add to its SentencePiece model "
+          "would be read as something else");
   metadata.add("tokenizer.ggml.model", std::string_view("none"));
   metadata.add("tokenizer.huggingface.json", std::string_view(tokenizer.to_json()));
   add_token("bos_token_id", roles.beginning, metadata);

@@ -243,8 +243,10 @@ void save_transformer(const Transformer& model, const std::filesystem::path& dir
 
   std::vector<CompanionFile> texts = source.companions;
   texts.push_back({config_file_name, config_text(written.config)});
+  std::deque<OutputDirectory> folders;  // of those below the directory
   std::deque<AtomicFile> files;
   for (const CompanionFile& text : texts) {
+    folders.emplace_back((directory / text.name).parent_path());
     AtomicFile& file = files.emplace_back(directory / text.name);
     file.write(text.text);
     file.finish();
@@ -258,6 +260,7 @@ void save_transformer(const Transformer& model, const std::filesystem::path& dir
   for (const std::filesystem::path& other : others) remove_file(other);
   weights.commit();
   for (AtomicFile& file : files) file.commit();
+  for (OutputDirectory& folder : folders) folder.keep();
   made.keep();
 }
 

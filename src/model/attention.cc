@@ -89,7 +89,8 @@ void self_attention_backward(const LayerPass& at, const BlockGradients& gradient
   pass.visit_gradient(PointKind::key, at.layer, d_heads.key);
   pass.visit_gradient(PointKind::value, at.layer, d_heads.value);
 
-  // 1. query_key_value = x · weightᵀ + bias
+  // 1. query_key_value = x · weightᵀ + bias, unless heads have an x of their own
+  if (backward_is_by_head(at)) return;
   project_backward(at.parameters.query_key_value, gradients.query_key_value,
                    {.x = operands.x, .d_out = buffers.query_key_value, .d_x = operands.d_x});
 }

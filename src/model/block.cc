@@ -264,8 +264,12 @@ void block_backward(const LayerPass& at, const BlockGradients& gradients,
       {.x = branch_input(at, attention),
        .d_out = out_gradient(at, attention, gradients.attention_out_norm, buffers, d_mid),
        .d_x = buffers.norm});
-  observe_head_input_gradients(at, saved, buffers.query_key_value);
-  norm_before_backward(at, attention, gradients.norm_1, buffers);
+  if (backward_is_by_head(at)) {
+    head_inputs_backward(at, gradients, saved, buffers);
+  } else {
+    observe_head_input_gradients(at, saved, buffers.query_key_value);
+    norm_before_backward(at, attention, gradients.norm_1, buffers);
+  }
   at.pass.visit_gradient_rows(PointKind::residual_pre, at.layer, buffers.residual);
 }
 

@@ -140,7 +140,9 @@ void observe_norm(const Pass& pass, std::int64_t layer, const NormPoints& points
 
 void observe_norm_gradients(const StackSpecification& stack, const Pass& pass, std::int64_t layer,
                             const NormPoints& points, const NormOperands& norm) {
-  if (points.input && pass.wants_gradient(*points.input, layer)) {
+  // One that is edited is shown as it is left.
+  if (points.input && pass.wants_gradient(*points.input, layer) &&
+      !pass.edits_gradient(*points.input, layer)) {
     Tensor<float> d_x(norm.x.shape());
     normalise_backward(stack, pass.frozen, norm.parameters, norm.saved,
                        {.x = norm.x, .d_out = norm.d_out, .d_x = d_x}, {});

@@ -91,12 +91,11 @@ class Editor {
   }
 };
 
-// Whether backward holds the gradient at a point in memory, and goes on with it. The gradients at
-// norms, scores, patterns, inputs and results of heads, embeddings and logits are computed for a
-// probe alone.
+// Whether backward goes on with the gradient at a point as an editor leaves it. The gradients at
+// norms, scores, patterns, results of heads, embeddings and logits are computed for a probe alone.
 bool gradient_is_editable(PointKind kind);
 // Whether backward goes on from the values that an editor left at a point, as if the edit had added
-// a constant. It computes norms, patterns and the inputs and results of heads again, without edits.
+// a constant. It computes norms, patterns and the results of heads again, without edits.
 bool backward_sees_edit(PointKind kind);
 
 // Two editors of one pass: the second changes what the first one left.

@@ -1,17 +1,23 @@
 #include "model/head_points.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/error.h"
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
+#include "model/block.h"
 #include "model/stages.h"
 #include "model/view_shapes.h"
 #include "tensor/tensor.h"
 
 namespace heed {
 namespace {
+
+constexpr std::array input_points = {PointKind::attention_in, PointKind::query_input,
+                                     PointKind::key_input, PointKind::value_input};
 
 // The heads that read the stream at a point, and the rows of query_key_value that theirs begin at.
 struct ReadingHeads {
@@ -33,6 +39,15 @@ View<const float> for_each_head(const Pass& pass, std::int64_t heads, View<const
   return {rows.data(),
           {pass.view_batch(), pass.view_positions(), heads, c},
           {pass.view_positions() * c, c, 0, 1}};
+}
+
+// The gradients of `count` outputs of a projection, from `begin` on.
+LinearWeightGradients gradients_of_outputs(const LinearWeightGradients& all, std::int64_t begin,
+                                           std::int64_t count) {
+  LinearWeightGradients rows;
+  if (all.weight.present()) rows.weight = all.weight.slice(0, begin, begin + count);
+  if (all.bias.present()) rows.bias = all.bias.slice(0, begin, begin + count);
+  return rows;
 }
 
 // (N, C) of one head of (B, T, H, C).
@@ -117,9 +132,19 @@ struct HeadNorm {
   bool is_layer_norm_;
 };
 
-// The gradient (B, T, heads, C) of one of the three inputs.
+// Backward of one of the three projections, head by head, each with the norm of its own input.
+// Gradients of parameters accumulate, and so does `d_shared` (N, C), the gradient of the norm that
+// heads share whose input is not edited; absent: it is not wanted.
+struct HeadBackward {
+  View<const float> d_query_key_value;  // (N, A + 2K)
+  NormWeightGradients d_norm_weights{};
+  LinearWeightGradients d_projection{};
+  View<float> d_shared{};
+};
+
+// The gradient (B, T, heads, C) of the input.
 Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
-                             const BlockActivations& saved, View<const float> d_query_key_value) {
+                             const BlockActivations& saved, const HeadBackward& backward) {
   const std::int64_t size = at.stack.head_size();
   const LinearWeights& linear = at.parameters.query_key_value;
   const kernels::MultipliedWeight weight(linear);
@@ -130,25 +155,39 @@ Tensor<float> input_gradient(const LayerPass& at, const ReadingHeads& heads,
   Tensor<float> d_x(saved.residual_pre.shape());
   for (std::int64_t head = 0; head < heads.count; ++head) {
     const std::int64_t begin = heads.first_row + head * size;
-    kernels::copy(d_query_key_value.slice(1, begin, begin + size), d_head);
+    kernels::copy(backward.d_query_key_value.slice(1, begin, begin + size), d_head);
     kernels::linear_backward_input(weight.view().slice(0, begin, begin + size), d_head, d_norm,
                                    linear.precision);
+    std::optional<HeadNorm> own;
+    if (input.differs(head)) own.emplace(at, input.rows(head));
+    const LinearWeightGradients d_projection =
+        gradients_of_outputs(backward.d_projection, begin, size);
+    if (d_projection.weight.present()) {
+      kernels::linear_backward_parameters(own ? own->out.view() : attention_stream(at.stack, saved),
+                                          d_head, d_projection, linear.precision);
+    }
+    if (!own && backward.d_shared.present()) kernels::accumulate(d_norm, backward.d_shared);
     if (!at.stack.has_input_norms()) {
       kernels::copy(d_norm.view(), rows_of_head(gradient, head));
       continue;
     }
     kernels::fill(d_x, 0.0F);  // a norm's backward accumulates
-    if (input.is_edited(head)) {
-      HeadNorm norm(at, input.rows(head));
-      normalise_backward(at.stack, at.pass.frozen, at.parameters.norm_1, norm.saved(),
-                         {.x = norm.x, .d_out = d_norm, .d_x = d_x}, {});
-    } else {
-      normalise_backward(at.stack, at.pass.frozen, at.parameters.norm_1, saved.norm_1_saved,
-                         {.x = saved.residual_pre, .d_out = d_norm, .d_x = d_x}, {});
-    }
+    normalise_backward(at.stack, at.pass.frozen, at.parameters.norm_1,
+                       own ? own->saved() : saved.norm_1_saved,
+                       {.x = own ? own->x.view() : saved.residual_pre, .d_out = d_norm, .d_x = d_x},
+                       backward.d_norm_weights);
     kernels::copy(d_x, rows_of_head(gradient, head));
   }
   return gradient;
+}
+
+// Adds the gradient of an input of keys or values to that of attention_in, (B, T, H, C): such a
+// head reads the copy of the first query head of its group.
+void add_to_group(Tensor<float>& gradient, Tensor<float>& sum) {
+  const std::int64_t heads = gradient.shape()[2], group = sum.shape()[2] / heads;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    kernels::accumulate(rows_of_head(gradient, head), rows_of_head(sum, head * group));
+  }
 }
 
 // (B, T, H, C), before edits.
@@ -213,20 +252,62 @@ void observe_head_input_gradients(const LayerPass& at, const BlockActivations& s
   Tensor<float> sum;  // (B, T, H, C)
   for (const ReadingHeads& heads : projected_inputs(at.attention())) {
     if (!wants_sum && !pass.wants_gradient(heads.kind, at.layer)) continue;
-    Tensor<float> gradient = input_gradient(at, heads, saved, d_query_key_value);
+    Tensor<float> gradient =
+        input_gradient(at, heads, saved, {.d_query_key_value = d_query_key_value});
     pass.observe_gradient(heads.kind, at.layer, gradient);
     if (!wants_sum) continue;
     if (!sum.present()) {
       sum = std::move(gradient);
       continue;
     }
-    // A key/value head reads the copy of the first query head of its group.
-    const std::int64_t group = at.stack.heads() / heads.count;
-    for (std::int64_t head = 0; head < heads.count; ++head) {
-      kernels::accumulate(rows_of_head(gradient, head), rows_of_head(sum, head * group));
-    }
+    add_to_group(gradient, sum);
   }
   if (wants_sum) pass.observe_gradient(PointKind::attention_in, at.layer, sum);
+}
+
+bool backward_is_by_head(const LayerPass& at) {
+  const Pass& pass = at.pass;
+  if (pass.editor == nullptr) return false;
+  return std::ranges::any_of(input_points, [&](PointKind kind) {
+    return pass.edits(pass.point(kind, at.layer)) || pass.edits_gradient(kind, at.layer);
+  });
+}
+
+void head_inputs_backward(const LayerPass& at, const BlockGradients& gradients,
+                          const BlockActivations& saved, const ActivationGradients& buffers) {
+  const Pass& pass = at.pass;
+  pass.tick();
+  const bool has_norm = at.stack.has_input_norms();
+  kernels::fill(buffers.norm, 0.0F);
+  HeadBackward backward{.d_query_key_value = buffers.query_key_value,
+                        .d_norm_weights = gradients.norm_1,
+                        .d_projection = gradients.query_key_value};
+  if (has_norm) backward.d_shared = buffers.norm;
+  Tensor<float> sum;  // (B, T, H, C)
+  for (const ReadingHeads& heads : projected_inputs(at.attention())) {
+    Tensor<float> gradient = input_gradient(at, heads, saved, backward);
+    pass.visit_gradient(heads.kind, at.layer, gradient);
+    if (sum.present()) {
+      add_to_group(gradient, sum);
+    } else {
+      sum = std::move(gradient);
+    }
+  }
+  pass.visit_gradient(PointKind::attention_in, at.layer, sum);
+  for (std::int64_t head = 0; head < at.stack.heads(); ++head) {
+    kernels::accumulate(rows_of_head(sum, head), buffers.residual);
+  }
+  if (!has_norm) return;
+  if (at.stack.shares_norm()) {
+    normalise_backward(
+        at.stack, pass.frozen, at.parameters.norm_1, saved.norm_1_saved,
+        {.x = saved.residual_pre, .d_out = buffers.shared_norm, .d_x = buffers.residual},
+        gradients.norm_1);
+    kernels::add(buffers.norm, buffers.shared_norm, buffers.norm);
+  }
+  observe_norm_gradients(
+      at.stack, pass, at.layer, norm_1_points,
+      {saved.residual_pre, saved.norm_1_saved, at.parameters.norm_1, buffers.norm});
 }
 
 void visit_positioned(const LayerPass& at, const AttentionActivations& saved) {

@@ -20,6 +20,18 @@ void edit_head_inputs(const LayerPass& at, View<const float> stream, View<float>
 void observe_head_input_gradients(const LayerPass& at, const BlockActivations& saved,
                                   View<const float> d_query_key_value);
 
+// Whether the pass edits what heads read, or the gradient of it, so that backward goes on head by
+// head.
+bool backward_is_by_head(const LayerPass& at);
+
+// Backward of the projections and of the norm before them, where backward_is_by_head(): from the
+// gradient of query_key_value, buffers.query_key_value, to that of the stream, which is added to
+// buffers.residual. Edits, then observes, the gradients of what heads read. Those of the norm's
+// points are of the norm that heads share: of heads that read the stream as it is and, where a
+// parallel branch shares it, of that branch.
+void head_inputs_backward(const LayerPass& at, const BlockGradients& gradients,
+                          const BlockActivations& saved, const ActivationGradients& buffers);
+
 // Edits, then observes, queries and keys as attention reads them, where they are not their
 // projections.
 void visit_positioned(const LayerPass& at, const AttentionActivations& saved);

@@ -45,6 +45,10 @@ bool Pass::drop(DropoutPoint point, std::int64_t layer, float rate, View<const f
 bool gradient_is_editable(PointKind kind) {
   switch (kind) {
     case PointKind::residual_pre:
+    case PointKind::attention_in:
+    case PointKind::query_input:
+    case PointKind::key_input:
+    case PointKind::value_input:
     case PointKind::query:
     case PointKind::key:
     case PointKind::value:
@@ -59,6 +63,7 @@ bool gradient_is_editable(PointKind kind) {
     case PointKind::cross_mixed_values:
     case PointKind::cross_attention_out:
     case PointKind::residual_cross:
+    case PointKind::feed_forward_in:
     case PointKind::neurons_pre:
     case PointKind::neurons_linear:
     case PointKind::neurons_post:

@@ -237,8 +237,16 @@ void norm_backward(const StackSpecification& stack, const Pass& pass, std::int64
   NormOperands read = norm;
   read.x = norm_input(pass, layer, points, norm.x, edited);
   observe_norm_gradients(stack, pass, layer, points, read);
-  normalise_backward(stack, pass.frozen, norm.parameters, norm.saved,
-                     {.x = read.x, .d_out = norm.d_out, .d_x = backward.d_x}, backward.gradients);
+  const bool is_edited = points.input && pass.edits_gradient(*points.input, layer);
+  Tensor<float> d_input;  // of the norm's input alone
+  if (is_edited) d_input = Tensor<float>(norm.x.shape());
+  normalise_backward(
+      stack, pass.frozen, norm.parameters, norm.saved,
+      {.x = read.x, .d_out = norm.d_out, .d_x = is_edited ? d_input.view() : backward.d_x},
+      backward.gradients);
+  if (!is_edited) return;
+  pass.visit_gradient_rows(*points.input, layer, d_input);
+  kernels::add(backward.d_x, d_input, backward.d_x);
 }
 
 }  // namespace heed

@@ -149,6 +149,10 @@ CompletionRequest read_chat_request(const ChatRequestText& text, const LoadedMod
 namespace {
 
 std::vector<std::int32_t> beginning_of_text(const LoadedModel& model, const char* field) {
+  if (model.is_encoder() && model.tokenizer != nullptr) {
+    const auto tokens = model.tokenizer->encode("", {.add_beginning = true, .add_ending = true});
+    if (!tokens.empty()) return tokens;
+  }
   const std::optional<std::int32_t> beginning = model.beginning_of_text();
   require_field(beginning.has_value(), field, field_code::invalid_value,
                 "{} is empty, and this model has no token that begins a text", field);

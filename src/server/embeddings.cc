@@ -1,24 +1,42 @@
 #include "server/embeddings.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/fields.h"
 
 namespace heed::server {
 namespace {
 
-enum class TokenPooling { mean, last };
+// The names of requests.
+struct PoolingName {
+  TokenPooling pooling;
+  std::string_view name;
+};
+constexpr PoolingName pooling_names[] = {
+    {TokenPooling::mean, "mean"}, {TokenPooling::first, "cls"}, {TokenPooling::last, "last"}};
 
-TokenPooling read_pooling(const Fields& fields) {
-  const std::string name = fields.string("pooling").value_or("mean");
-  require_field(name == "mean" || name == "last", "pooling", field_code::invalid_value,
-                "pooling must be \"mean\" or \"last\", not \"{}\"", name.substr(0, 40));
-  return name == "mean" ? TokenPooling::mean : TokenPooling::last;
+TokenPooling requested_pooling(const Fields& fields, const EmbeddingService& service) {
+  const auto name = fields.string("pooling");
+  if (!name) return service.pooling;
+  const auto* const found = std::ranges::find(pooling_names, *name, &PoolingName::name);
+  require_field(found != std::end(pooling_names), "pooling", field_code::invalid_value,
+                "pooling must be \"mean\", \"cls\" or \"last\", not \"{}\"", name->substr(0, 40));
+  require_field(
+      found->pooling != TokenPooling::first || service.model.is_encoder(), "pooling",
+      field_code::invalid_value,
+      "pooling \"cls\" needs an encoder: in a model that continues texts, the first token "
+      "sees no other");
+  return found->pooling;
 }
 
-// The final norm's output, of the last token or the mean over all, with length 1.
+// The mean of the pooled rows of a text's last states, with length 1.
 std::vector<float> embedding(const Transformer& transformer,
                              const std::vector<std::int32_t>& tokens, TokenPooling pooling) {
   const std::int64_t count = std::ssize(tokens);
@@ -26,8 +44,10 @@ std::vector<float> embedding(const Transformer& transformer,
   transformer.forward(View<const std::int32_t>(tokens.data(), {1, count}),
                       {.sequences = {1, count}}, activations);
   const View<float> states = activations.final_norm();  // (T, C)
+  const std::int64_t begin = pooling == TokenPooling::last ? count - 1 : 0;
+  const std::int64_t end = pooling == TokenPooling::first ? 1 : count;
   std::vector<double> sum(static_cast<std::size_t>(states.extent(1)));
-  for (std::int64_t t = pooling == TokenPooling::last ? count - 1 : 0; t < count; ++t) {
+  for (std::int64_t t = begin; t < end; ++t) {
     const std::span<const float> row = states[t].span();
     for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += row[c];
   }
@@ -66,10 +86,8 @@ OrderedJson encoded(const std::vector<float>& values, const std::string& format)
   return list;
 }
 
-}  // namespace
-
-Reply embed(const Request& request, Context& context) {
-  const RequestCount counted(context.metrics);
+Reply embed(const Request& request, const EmbeddingService& service) {
+  const RequestCount counted(service.metrics);
   const Json body = request.json();
   const Fields fields(body);
   fields.string("model");  // any name: there is one model
@@ -77,31 +95,37 @@ Reply embed(const Request& request, Context& context) {
   require_field(
       format == "float" || format == "base64", "encoding_format", field_code::invalid_value,
       "encoding_format must be \"float\" or \"base64\", not \"{}\"", format.substr(0, 40));
-  const std::int64_t channels = context.model.transformer.specification().channels;
+  const std::int64_t channels = service.model.transformer.specification().channels;
   require_field(fields.integer("dimensions", 1, INT32_MAX).value_or(channels) == channels,
                 "dimensions", field_code::unsupported,
                 "this model's embeddings have {} dimensions, no other number", channels);
-  const TokenPooling pooling = read_pooling(fields);
+  const TokenPooling pooling = requested_pooling(fields, service);
   require_field(fields.has("input"), "input", field_code::missing, "the request has no \"input\"");
-  const auto inputs = read_prompts(fields.find("input"), context.model,
-                                   context.completion_limits().prompts, "input");
+  const auto inputs = read_prompts(fields.find("input"), service.model, service.limits, "input");
 
   OrderedJson data = OrderedJson::array();
   std::int64_t tokens = 0;
   for (const auto& input : inputs) {
-    const auto values = context.compute.run(
-        request.stop, [&] { return embedding(context.model.transformer, input, pooling); });
-    context.metrics.prompt_tokens += std::ssize(input);
+    const auto values = service.compute.run(
+        request.stop, [&] { return embedding(service.model.transformer, input, pooling); });
+    service.metrics.prompt_tokens += std::ssize(input);
     tokens += std::ssize(input);
     data.push_back(
         {{"object", "embedding"}, {"index", data.size()}, {"embedding", encoded(values, format)}});
   }
   Reply reply = json_reply({{"object", "list"},
                             {"data", std::move(data)},
-                            {"model", context.name},
+                            {"model", service.model.name},
                             {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
   warn_of_ignored(fields, reply);
   return reply;
+}
+
+}  // namespace
+
+void register_embeddings(Router& router, EmbeddingService service) {
+  router.add("POST", "/v1/embeddings",
+             [service](const Request& request) { return embed(request, service); });
 }
 
 }  // namespace heed::server

@@ -1,11 +1,23 @@
 // POST /v1/embeddings.
 #pragma once
 
-#include "server/context.h"
-#include "server/exchange.h"
+#include "formats/pooling.h"
+#include "server/completion_request.h"
+#include "server/compute.h"
+#include "server/metrics.h"
+#include "server/router.h"
 
 namespace heed::server {
 
-Reply embed(const Request& request, Context& context);
+// What it needs.
+struct EmbeddingService {
+  const LoadedModel& model;  // of one text
+  Compute& compute;
+  Metrics& metrics;
+  PromptLimits limits;                        // of the texts
+  TokenPooling pooling = TokenPooling::mean;  // where a request names none
+};
+
+void register_embeddings(Router& router, EmbeddingService service);
 
 }  // namespace heed::server

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/embedded_files.h"
+#include "formats/pooling.h"
 #include "server/explorer.h"
 #include "server/service.h"
 #include "server/translations.h"
@@ -47,6 +48,8 @@ ModelService::ModelService(LoadedModel model, const ServeOptions& options)
   const Names names = served_names(options, model_.name);
   if (model_.is_translator()) {
     answer_for_pairs(options, names);
+  } else if (model_.is_encoder()) {
+    answer_for_vectors(options, names);
   } else {
     answer_for_texts(options, names, chosen_template(options, model_));
   }
@@ -69,6 +72,33 @@ void ModelService::answer_for_texts(const ServeOptions& options, const Names& na
                            .translator = translator_.get()});
   register_service(router_, *context_);
   if (options.face == Face::explorer) register_explorer(router_, *context_);
+}
+
+void ModelService::answer_for_vectors(const ServeOptions& options, const Names& names) {
+  require(
+      options.face == Face::service, ErrorCode::unsupported,
+      "'{}' is an encoder, and the page shows models that predict a next token, and translators: "
+      "`heed serve` answers with its embeddings, `heed attend` shows its attention",
+      names.front());
+  require(options.chat_template.empty(), ErrorCode::invalid_argument,
+          "'{}' is an encoder, which answers no chats: leave out the chat template '{}'",
+          names.front(), options.chat_template);
+  const std::int64_t context = model_.transformer.specification().context;
+  require(options.scheduler.context <= context, ErrorCode::invalid_argument,
+          "a context of {} tokens is more than the model's, {}", options.scheduler.context,
+          context);
+  model_.name = names.front();
+  translator_ = hold_built_in_translator(options.scheduler.cache_type);
+  encoder_.emplace(EncoderContext{
+      .encoder = model_,
+      .aliases = {names.begin() + 1, names.end()},
+      .compute = compute_,
+      .metrics = metrics_,
+      .created = seconds_now(),
+      .context = options.scheduler.context > 0 ? options.scheduler.context : context,
+      .pooling = model_.directory.empty() ? TokenPooling::mean : read_pooling(model_.directory),
+      .translator = translator_.get()});
+  register_encoder_service(router_, *encoder_);
 }
 
 void ModelService::answer_for_pairs(const ServeOptions& options, const Names& names) {

@@ -9,6 +9,7 @@
 
 #include "engine/loaded_model.h"
 #include "server/context.h"
+#include "server/encoder_service.h"
 #include "server/router.h"
 
 namespace heed::server {
@@ -26,15 +27,17 @@ class ModelService {
  private:
   using Names = std::vector<std::string>;  // the first is in replies
   void answer_for_texts(const ServeOptions& options, const Names& names, ChosenTemplate chosen);
+  void answer_for_vectors(const ServeOptions& options, const Names& names);
   void answer_for_pairs(const ServeOptions& options, const Names& names);
 
   LoadedModel model_;
   Compute compute_;
   Metrics metrics_;
-  // Of a model of one text.
-  std::optional<Scheduler> scheduler_;
   std::unique_ptr<HeldTranslator> translator_;  // the one that heed carries; null: none
+  // Of a model that continues texts.
+  std::optional<Scheduler> scheduler_;
   std::optional<Context> context_;
+  std::optional<EncoderContext> encoder_;          // of an encoder alone
   std::optional<TranslationContext> translation_;  // of a translator
   Router router_;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/utf8.h"
 #include "heed/version.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
@@ -13,6 +12,7 @@
 #include "server/fields.h"
 #include "server/openapi.h"
 #include "server/sampling_fields.h"
+#include "server/tokenization.h"
 #include "server/translations.h"
 
 namespace heed::server {
@@ -48,8 +48,6 @@ Reply describe_model(const Request& request, const ServedModel& model) {
   return json_reply(model_json(model, name));
 }
 
-constexpr std::int64_t max_tokenized = std::int64_t{1} << 20;  // of POST /tokenize
-
 Reply props(const Context& context) {
   const CompletionLimits limits = context.completion_limits();
   OrderedJson defaults = sampling_json(SamplingOptions{});
@@ -70,69 +68,11 @@ Reply props(const Context& context) {
                        {"request_seconds", context.options.http.request_time.count()}}}});
 }
 
-// Appends a token's text, or its bytes if they are not valid UTF-8, in llama.cpp's format.
-void append_piece(const LoadedModel& model, std::int32_t token, std::string& text) {
-  const std::string bytes = model.token_bytes(token);
-  if (is_valid_utf8(bytes)) {
-    text += Json(bytes).dump();
-    return;
-  }
-  char before = '[';
-  for (const char byte : bytes) {
-    text += fmt::format("{}{}", before, static_cast<unsigned char>(byte));
-    before = ',';
-  }
-  text += ']';
-}
-
-// The reply is written as text: a document would take ten times its memory.
-Reply tokenize(const Request& request, const Context& context) {
-  std::vector<std::int32_t> ids;
-  bool with_pieces = false;
-  {
-    const Json body = request.json();
-    const Fields fields(body);
-    const std::string content = fields.string("content").value_or("");
-    const EncodeOptions options{.special_tokens = fields.boolean("parse_special").value_or(true),
-                                .add_beginning = fields.boolean("add_special").value_or(false)};
-    with_pieces = fields.boolean("with_pieces").value_or(false);
-    ids = context.model.require_tokenizer().encode(content, options);
-  }
-  require_field(std::ssize(ids) <= max_tokenized, "content", field_code::invalid_value,
-                "content has {} tokens; at most {} are given in one reply", ids.size(),
-                max_tokenized);
-  std::string text = R"({"tokens":[)";
-  for (const std::int32_t id : ids) {
-    if (text.back() != '[') text += ',';
-    if (with_pieces) {
-      text += fmt::format(R"({{"id":{},"piece":)", id);
-      append_piece(context.model, id, text);
-      text += '}';
-    } else {
-      text += std::to_string(id);
-    }
-  }
-  return text_reply(text + "]}", "application/json");
-}
-
-Reply detokenize(const Request& request, const Context& context) {
-  const Json body = request.json();
-  const Tokenizer& tokenizer = context.model.require_tokenizer();
-  const auto ids = Fields(body).required_token_ids("tokens", tokenizer.vocabulary_size());
-  TextStream stream;  // valid UTF-8 of any bytes
-  std::string content = stream.push(tokenizer.decode(ids));
-  content += stream.finish();
-  return json_reply({{"content", content}});
-}
-
 // With the translator that is held beside the model.
 void add_translations(Router& router, const Context& context) {
   if (HeldTranslator* const held = context.translator) {
-    return register_translations(
-        router, {.translator = [held]() -> const LoadedModel& { return held->get(); },
-                 .compute = context.compute,
-                 .metrics = context.metrics,
-                 .created = context.created});
+    return register_translations(router,
+                                 of_held(*held, context.compute, context.metrics, context.created));
   }
   router.add("POST", "/v1/translations", [&context](const Request&) {
     return error_reply(422, fmt::format("'{}' continues texts and does not translate: POST "
@@ -160,28 +100,32 @@ void register_models(Router& router, ServedModel model) {
              [served](const Request& request) { return describe_model(request, *served); });
 }
 
+ServedModel served(const LoadedModel& model, const std::string& name,
+                   const std::vector<std::string>& aliases, std::int64_t created) {
+  const StackSpecification& stack = model.architecture().decoder();
+  ServedModel result{.names = {name},
+                     .created = created,
+                     .vocabulary = stack.vocabulary_size,
+                     .context = stack.context,
+                     .channels = stack.channels,
+                     .parameters = model.transformer.parameters().size()};
+  result.names.insert(result.names.end(), aliases.begin(), aliases.end());
+  return result;
+}
+
 void register_service(Router& router, Context& context) {
   register_operation(router, context.metrics);
-  const StackSpecification& config = context.model.transformer.specification();
-  std::vector<std::string> names{context.name};
-  names.insert(names.end(), context.aliases.begin(), context.aliases.end());
-  register_models(router, {.names = std::move(names),
-                           .created = context.created,
-                           .vocabulary = config.vocabulary_size,
-                           .context = config.context,
-                           .channels = config.channels,
-                           .parameters = context.model.transformer.parameters().size()});
+  register_models(router, served(context.model, context.name, context.aliases, context.created));
   router.add("GET", "/props", [&context](const Request&) { return props(context); });
-  router.add("POST", "/tokenize",
-             [&context](const Request& request) { return tokenize(request, context); });
-  router.add("POST", "/detokenize",
-             [&context](const Request& request) { return detokenize(request, context); });
+  register_tokenization(router, context.model);
   router.add("POST", "/v1/completions",
              [&context](const Request& request) { return complete(request, context); });
   router.add("POST", "/v1/chat/completions",
              [&context](const Request& request) { return complete_chat(request, context); });
-  router.add("POST", "/v1/embeddings",
-             [&context](const Request& request) { return embed(request, context); });
+  register_embeddings(router, {.model = context.model,
+                               .compute = context.compute,
+                               .metrics = context.metrics,
+                               .limits = context.completion_limits().prompts});
   add_translations(router, context);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/loaded_model.h"
 #include "server/context.h"
 #include "server/metrics.h"
 #include "server/router.h"
@@ -23,6 +24,10 @@ struct ServedModel {
   std::int64_t channels = 0;
   std::int64_t parameters = 0;
 };
+
+// The decoder's figures, where there are two stacks.
+ServedModel served(const LoadedModel& model, const std::string& name,
+                   const std::vector<std::string>& aliases, std::int64_t created);
 
 // GET /v1/models and /v1/models/{model}.
 void register_models(Router& router, ServedModel model);

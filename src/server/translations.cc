@@ -119,6 +119,14 @@ bool HeldTranslator::is_loaded() const {
   return translator_.has_value();
 }
 
+TranslationService of_held(HeldTranslator& held, Compute& compute, Metrics& metrics,
+                           std::int64_t created) {
+  return {.translator = [&held]() -> const LoadedModel& { return held.get(); },
+          .compute = compute,
+          .metrics = metrics,
+          .created = created};
+}
+
 void register_translations(Router& router, TranslationService service) {
   router.add("POST", "/v1/translations", [service = std::move(service)](const Request& request) {
     return translate(request, service);
@@ -127,16 +135,8 @@ void register_translations(Router& router, TranslationService service) {
 
 void register_translation_service(Router& router, TranslationContext& context) {
   register_operation(router, context.metrics);
-  const Architecture& architecture = context.translator.architecture();
-  const StackSpecification& decoder = architecture.decoder();
-  std::vector<std::string> names{context.name};
-  names.insert(names.end(), context.aliases.begin(), context.aliases.end());
-  register_models(router, {.names = std::move(names),
-                           .created = context.created,
-                           .vocabulary = decoder.vocabulary_size,
-                           .context = decoder.context,
-                           .channels = decoder.channels,
-                           .parameters = context.translator.transformer.parameters().size()});
+  register_models(router,
+                  served(context.translator, context.name, context.aliases, context.created));
   register_translations(
       router, {.translator = [&context]() -> const LoadedModel& { return context.translator; },
                .name = context.name,

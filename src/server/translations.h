@@ -59,6 +59,10 @@ struct TranslationService {
   TranslationLimits limits{};
 };
 
+// That of a translator which is held beside a model.
+TranslationService of_held(HeldTranslator& held, Compute& compute, Metrics& metrics,
+                           std::int64_t created);
+
 // POST /v1/translations alone, of a server whose own model may be of another kind.
 void register_translations(Router& router, TranslationService service);
 

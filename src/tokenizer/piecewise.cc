@@ -116,8 +116,7 @@ std::vector<TokenSpan> PartTokenizer::prepared_spans(const PreparedText& prepare
   const auto append = [&](std::size_t end) {
     require(!stop_requested(stop), ErrorCode::interrupted, "stopped while tokenizing");
     const std::size_t first = spans.size();
-    append_part(text.substr(begin, end - begin), begin == 0 ? PartPlace::first : PartPlace::later,
-                spans);
+    append_part(text.substr(begin, end - begin), prepared.place_of(begin), spans);
     for (std::size_t i = first; i < spans.size(); ++i) {
       spans[i].begin += begin;
       spans[i].end += begin;

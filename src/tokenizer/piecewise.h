@@ -187,9 +187,6 @@ template <class Append>
 
 // Tokenizers that say which part of a text each token stands for, since the bytes of their tokens
 // are not those of the text: WordPiece drops white space, Unigram and SentencePiece add some.
-// Whether a part is the first of its text.
-enum class PartPlace { first, later };
-
 class PartTokenizer : public Tokenizer {
  public:
   // Parts of a text depend on each other, for all that is known here.

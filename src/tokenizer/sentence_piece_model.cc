@@ -350,7 +350,8 @@ Charsmap::Match SentencePieceEncoder::normalised_prefix(std::string_view text) c
   return {character.length, text.substr(0, character.length)};
 }
 
-SentencePieceEncoder::Normalised SentencePieceEncoder::normalised(std::string_view text) const {
+SentencePieceEncoder::Normalised SentencePieceEncoder::normalised(std::string_view text,
+                                                                  Prefix prefix) const {
   Normalised result;
   std::size_t begin = 0;  // of what is not yet normalised
   const auto append = [&](std::string_view bytes) {
@@ -364,7 +365,7 @@ SentencePieceEncoder::Normalised SentencePieceEncoder::normalised(std::string_vi
     begin += match.size;
   }
   if (begin == text.size()) return result;
-  if (model_.add_dummy_prefix) append(metaspace_character);
+  if (model_.add_dummy_prefix && prefix == Prefix::of_model) append(metaspace_character);
   bool after_space = trims;
   while (begin < text.size()) {
     const Charsmap::Match match = normalised_prefix(text.substr(begin));
@@ -529,9 +530,9 @@ class SentencePieceEncoder::Merges {
   std::unordered_map<std::string_view, std::size_t> splits_;  // where the left part ends
 };
 
-void SentencePieceEncoder::encode(std::string_view text,
+void SentencePieceEncoder::encode(std::string_view text, Prefix prefix,
                                   const std::function<void(const Token&)>& visit) const {
-  const Normalised prepared = normalised(text);
+  const Normalised prepared = normalised(text, prefix);
   const std::string_view whole = prepared.text;
   const std::vector<Found> found =
       model_.search == PieceSearch::unigram ? most_likely(whole) : Merges(*this, whole).run();

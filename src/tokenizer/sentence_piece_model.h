@@ -66,8 +66,12 @@ class SentencePieceEncoder {
     std::string_view text;  // of the piece or, of unknown characters, what they are normalised to
     std::size_t end = 0;    // in the text that is encoded; it begins where the last one ends
   };
+  // Whether the model's space is put before a text.
+  enum class Prefix { of_model, none };
+
   // Calls visit(token) for each token. `text` has fewer than 2³¹ bytes.
-  void encode(std::string_view text, const std::function<void(const Token&)>& visit) const;
+  void encode(std::string_view text, Prefix prefix,
+              const std::function<void(const Token&)>& visit) const;
 
  private:
   // A piece of normalised text.
@@ -83,7 +87,7 @@ class SentencePieceEncoder {
   };
   class Merges;
 
-  Normalised normalised(std::string_view text) const;
+  Normalised normalised(std::string_view text, Prefix prefix) const;
   Charsmap::Match normalised_prefix(std::string_view text) const;
   std::vector<Found> most_likely(std::string_view text) const;
   bool is(std::int32_t piece, PieceKind kind) const {

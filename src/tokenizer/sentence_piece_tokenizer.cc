@@ -98,13 +98,14 @@ void append_files(std::vector<TokenizerFile>& files, const TokenizerConfig& conf
   for (const auto& [name, text] : config.texts()) files.push_back({name, text});
 }
 
-void check_t5_class(const TokenizerConfig& config) {
+// Of a directory whose tokenizer is the file `model`: other classes put other tokens around texts.
+void check_class(const TokenizerConfig& config, const char* model, std::string_view supported) {
   const Json* const name = config.find("tokenizer_class");
   if (name == nullptr) return;
   const std::string& text = json_string(*name, {config.source() + ": 'tokenizer_class'"});
-  require(text.find("T5Tokenizer") != std::string::npos, ErrorCode::unsupported,
-          "{}: 'tokenizer_class' is {}; of spiece.model only that of T5Tokenizer is supported",
-          config.source(), in_quotes(text));
+  require(text.find(supported) != std::string::npos, ErrorCode::unsupported,
+          "{}: 'tokenizer_class' is {}; of {} only that of {} is supported", config.source(),
+          in_quotes(text), model, supported);
 }
 
 // Marian's vocabulary: ids by the text of pieces.
@@ -160,14 +161,17 @@ std::int32_t SentencePieceTokenizer::id_of(const SentencePieceEncoder::Token& to
   return found == ids_.end() ? *unknown() : found->second;
 }
 
-void SentencePieceTokenizer::append_part(std::string_view part, PartPlace,
+void SentencePieceTokenizer::append_part(std::string_view part, PartPlace place,
                                          std::vector<TokenSpan>& spans) const {
   if (part.empty()) return;
   require(part.size() < INT32_MAX, ErrorCode::invalid_argument,
           "a text of {} bytes for a SentencePiece model; expected fewer than {}", part.size(),
           INT32_MAX);
   std::size_t begin = 0;
-  encoder_.encode(part, [&](const SentencePieceEncoder::Token& token) {
+  const bool has_prefix = place != PartPlace::continuation || model().remove_extra_whitespaces;
+  const auto prefix =
+      has_prefix ? SentencePieceEncoder::Prefix::of_model : SentencePieceEncoder::Prefix::none;
+  encoder_.encode(part, prefix, [&](const SentencePieceEncoder::Token& token) {
     const std::size_t end = std::clamp(token.end, begin, part.size());
     spans.push_back({id_of(token), begin, end});
     begin = end;
@@ -227,7 +231,7 @@ std::unique_ptr<Tokenizer> load_sentence_piece_file(const std::filesystem::path&
 std::unique_ptr<Tokenizer> load_t5(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "spiece.model";
   const TokenizerConfig config(directory);
-  check_t5_class(config);
+  check_class(config, "spiece.model", "T5Tokenizer");
   const MappedFile file(path);
   SentencePieceDefinition definition =
       plain_definition(file.text(), path.filename().string(), path.string());
@@ -238,6 +242,22 @@ std::unique_ptr<Tokenizer> load_t5(const std::filesystem::path& directory) {
   added.add_named(end, path.string());
   added.add_named(token_name(config, "pad_token", "<pad>"), path.string());
   definition.text_template.after = {find_token(definition.tokens, end, path.string())};
+  append_files(definition.files, config);
+  return std::make_unique<SentencePieceTokenizer>(std::move(definition), path.string());
+}
+
+std::unique_ptr<Tokenizer> load_llama(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / llama_pieces_name;
+  const TokenizerConfig config(directory);
+  check_class(config, llama_pieces_name, "LlamaTokenizer");
+  const MappedFile file(path);
+  SentencePieceDefinition definition =
+      plain_definition(file.text(), llama_pieces_name, path.string());
+  append_listed_tokens(definition, config);
+  const FindToken find = find_among(definition.tokens);
+  TextTemplate around;
+  if (const auto begin = find(token_name(config, "bos_token", "<s>"))) around.before = {*begin};
+  definition.text_template = with_config_template(std::move(around), config, find);
   append_files(definition.files, config);
   return std::make_unique<SentencePieceTokenizer>(std::move(definition), path.string());
 }

@@ -30,9 +30,9 @@ struct SentencePieceDefinition {
   std::vector<TokenizerFile> files;  // what load_tokenizer() needs, the model among them
 };
 
-// token_bytes() has spaces for U+2581. A text always begins with the space that the model puts
-// first, also with EncodeOptions::continues. Added tokens cut the text into parts, each of which
-// the model takes for a text.
+// token_bytes() has spaces for U+2581. A text begins with the space that the model puts first, also
+// with EncodeOptions::continues if the model takes spaces at the ends away. Added tokens cut the
+// text into parts, each of which the model takes for a text.
 class SentencePieceTokenizer : public PartTokenizer {
  public:
   // Throws Error{corrupt_data} or Error{unsupported} naming `source`: see
@@ -69,7 +69,7 @@ class SentencePieceTokenizer : public PartTokenizer {
 SentencePieceDefinition plain_definition(std::string_view model, std::string_view file_name,
                                          std::string_view source);
 
-// Tokenizers of published encoder-decoders that come with SentencePiece models: T5 and Marian.
+// Tokenizers of published models that come with SentencePiece models: T5, LLaMA and Marian.
 
 // A model alone (.model, .spm): its own ids, and nothing around a text.
 std::unique_ptr<Tokenizer> load_sentence_piece_file(const std::filesystem::path& path);
@@ -77,6 +77,12 @@ std::unique_ptr<Tokenizer> load_sentence_piece_file(const std::filesystem::path&
 // T5's spiece.model, with tokenizer_config.json and special_tokens_map.json if they are there: </s>
 // after a text, and the tokens <extra_id_0>, <extra_id_1>, ... after those of the model.
 std::unique_ptr<Tokenizer> load_t5(const std::filesystem::path& directory);
+
+// LLaMA 2's and Mistral's tokenizer.model, with tokenizer_config.json and the files beside it if
+// they are there: <s> before a text, unless these say otherwise. Texts are divided as
+// SentencePiece's library does it.
+inline constexpr const char* llama_pieces_name = "tokenizer.model";
+std::unique_ptr<Tokenizer> load_llama(const std::filesystem::path& directory);
 
 // OPUS-MT's source.spm, target.spm, vocab.json and, where languages have vocabularies of their own,
 // target_vocab.json: </s> after a text; tokens >>language<< are found as a whole.

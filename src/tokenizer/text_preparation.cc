@@ -71,7 +71,7 @@ TextPreparation::TextPreparation(TextNormalisation normalisation,
       continue;
     }
     normal.push_back(token);
-    normal.back().content = normalised(token.content, PartPlace::text).text();
+    normal.back().content = normalised(token.content, PartPlace::first).text();
     if (normal.back().content.empty()) normal.pop_back();  // its normaliser leaves nothing to find
   }
   given_ = AddedTokenMatcher(std::move(given));
@@ -106,7 +106,7 @@ void TextPreparation::append_words(const ChangedText& part, TextRange range, Par
 bool TextPreparation::prepends_missing(PartPlace place) const {
   switch (normalisation_.prepend_missing) {
     case PrependScheme::never: return false;
-    case PrependScheme::first: return place == PartPlace::text;
+    case PrependScheme::first: return place == PartPlace::first;
     case PrependScheme::always: return place != PartPlace::continuation;
   }
   return false;
@@ -175,8 +175,9 @@ PreparedText TextPreparation::prepare(std::string_view text, PreparationOptions 
   const MayBeSpecial may = special_rule(options);
   const bool may_change = normalisation_.metaspace || normalisation_.steps != nullptr ||
                           (normalisation_.nfc && may_change_in_nfc(text));
+  const PartPlace first = options.continues ? PartPlace::continuation : PartPlace::first;
   if (!may_change) {
-    return {text, find(text, may)};
+    return {text, find(text, may), first};
   }
   ChangedText result;
   result.reserve(text.size() + text.size() / 64 + 16);
@@ -184,9 +185,7 @@ PreparedText TextPreparation::prepare(std::string_view text, PreparationOptions 
   for_each_part(
       text.size(), given_.find_all(text, may),
       [&](std::size_t begin, std::size_t end, const AddedTokenMatch* match) {
-        const PartPlace place = begin > 0           ? PartPlace::later
-                                : options.continues ? PartPlace::continuation
-                                                    : PartPlace::text;
+        const PartPlace place = begin > 0 ? PartPlace::later : first;
         const ChangedText part = normalised(text.substr(begin, end - begin), place);
         for_each_part(
             part.text().size(), find_normalised(part, in_part(may, begin)),
@@ -202,7 +201,7 @@ PreparedText TextPreparation::prepare(std::string_view text, PreparationOptions 
         result.keep(text.substr(match->begin, match->end - match->begin));
         matches.push_back({start, result.text().size(), match->id});
       });
-  return {std::move(result), std::move(matches)};
+  return {std::move(result), std::move(matches), first};
 }
 
 bool TextPreparation::may_cut(std::string_view text, std::size_t position) const {

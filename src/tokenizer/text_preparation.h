@@ -101,16 +101,27 @@ struct TextNormalisation {
   bool prepends() const { return prepend_always || prepend_missing != PrependScheme::never; }
 };
 
+// Where a part between added tokens begins: with a text, with one that continues another, or
+// further on.
+enum class PartPlace { first, continuation, later };
+
 // A text ready to be cut into words.
 class PreparedText {
  public:
-  PreparedText(std::string_view source, std::vector<AddedTokenMatch> matches)
-      : source_(source), matches_(std::move(matches)) {}
-  PreparedText(ChangedText changed, std::vector<AddedTokenMatch> matches)
-      : is_changed_(true), changed_(std::move(changed)), matches_(std::move(matches)) {}
+  // `begin` is the place of its first part.
+  PreparedText(std::string_view source, std::vector<AddedTokenMatch> matches, PartPlace begin)
+      : source_(source), matches_(std::move(matches)), begin_(begin) {}
+  PreparedText(ChangedText changed, std::vector<AddedTokenMatch> matches, PartPlace begin)
+      : is_changed_(true),
+        changed_(std::move(changed)),
+        matches_(std::move(matches)),
+        begin_(begin) {}
 
   std::string_view text() const { return is_changed_ ? changed_.text() : source_; }
   const std::vector<AddedTokenMatch>& matches() const { return matches_; }  // in text()
+  PartPlace place_of(std::size_t part_begin) const {
+    return part_begin == 0 ? begin_ : PartPlace::later;
+  }
   SourceOffsets source_offsets() const { return SourceOffsets(changed_.changes()); }
 
  private:
@@ -118,6 +129,7 @@ class PreparedText {
   std::string_view source_;
   ChangedText changed_;
   std::vector<AddedTokenMatch> matches_;
+  PartPlace begin_;
 };
 
 struct PreparationOptions {
@@ -138,10 +150,6 @@ class TextPreparation {
   bool may_cut(std::string_view text, std::size_t position) const;
 
  private:
-  // Where a part between added tokens begins: with a text, with one that continues another, or
-  // further on.
-  enum class PartPlace { text, continuation, later };
-
   std::vector<AddedTokenMatch> find(std::string_view text, const MayBeSpecial& may) const;
   std::vector<AddedTokenMatch> find_normalised(const ChangedText& part,
                                                const MayBeSpecial& may) const;

@@ -191,6 +191,7 @@ class Tokenizer {
 // The names of all files that tokenizers of a directory consist of.
 inline constexpr std::string_view tokenizer_file_names[] = {tokenizer_file_name,
                                                             "spiece.model",
+                                                            "tokenizer.model",
                                                             "source.spm",
                                                             "target.spm",
                                                             "vocab.json",
@@ -208,6 +209,7 @@ bool holds_tokenizer(const std::filesystem::path& directory);
 // this order,
 //   tokenizer.json
 //   spiece.model (T5)
+//   tokenizer.model (LLaMA 2, Mistral)
 //   source.spm, target.spm and vocab.json (Marian): the tokenizer of the source
 //   vocab.txt (BERT)
 //   vocab.json and merges.txt (GPT-2, RoBERTa and BART)

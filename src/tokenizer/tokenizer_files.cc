@@ -298,8 +298,8 @@ std::unique_ptr<Tokenizer> parse_vocabulary_and_merges(const VocabularyAndMerges
 bool holds_tokenizer(const std::filesystem::path& directory) {
   std::error_code ignored;
   return std::ranges::any_of(
-      std::initializer_list<const char*>{tokenizer_file_name, "spiece.model", "source.spm",
-                                         "vocab.txt", "vocab.json"},
+      std::initializer_list<const char*>{tokenizer_file_name, "spiece.model", llama_pieces_name,
+                                         "source.spm", "vocab.txt", "vocab.json"},
       [&](const char* name) { return std::filesystem::exists(directory / name, ignored); });
 }
 
@@ -316,15 +316,17 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
     return load_json(path / tokenizer_file_name, TokenizerConfig(path));
   }
   if (exists("spiece.model")) return load_t5(path);
+  if (exists(llama_pieces_name)) return load_llama(path);
   if (exists("source.spm")) return load_marian(path).source;
   if (exists("vocab.txt")) return load_word_pieces(path);
-  require(exists("vocab.json") && exists("merges.txt"), ErrorCode::not_found,
-          "{} holds no tokenizer: expected tokenizer.json, spiece.model, source.spm, vocab.txt, or "
-          "vocab.json and merges.txt{}",
-          path.string(),
-          exists("vocab.json")   ? " (merges.txt is missing)"
-          : exists("merges.txt") ? " (vocab.json is missing)"
-                                 : "");
+  require(
+      exists("vocab.json") && exists("merges.txt"), ErrorCode::not_found,
+      "{} holds no tokenizer: expected tokenizer.json, spiece.model, {}, source.spm, vocab.txt, "
+      "or vocab.json and merges.txt{}",
+      path.string(), llama_pieces_name,
+      exists("vocab.json")   ? " (merges.txt is missing)"
+      : exists("merges.txt") ? " (vocab.json is missing)"
+                             : "");
   return load_vocabulary_and_merges(path);
 }
 

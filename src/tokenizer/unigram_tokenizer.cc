@@ -287,7 +287,7 @@ void UnigramTokenizer::append_stretch(std::string_view stretch, PartPlace place,
   std::string word = with_metaspaces(stretch);
   const bool may_prepend =
       definition_.prepend == PrependScheme::always ||
-      (definition_.prepend == PrependScheme::first && place == PartPlace::first);
+      (definition_.prepend == PrependScheme::first && place != PartPlace::later);
   const bool prepends = may_prepend && !word.starts_with(metaspace_character);
   if (prepends) word.insert(0, metaspace_character);
   StretchOffsets offsets(stretch, prepends ? metaspace_character.size() : 0);

@@ -11,6 +11,7 @@
 #include "engine/loaded_model.h"
 #include "generate/session.h"
 #include "microscope/traces/capture.h"
+#include "support/small_encoder.h"
 #include "support/small_model.h"
 
 namespace heed {
@@ -187,20 +188,10 @@ TEST(Attend, WalksAWord) {
   EXPECT_LT(first["position"], walk["position"]);
 }
 
-// An encoder of the goldens, with words for it.
-void write_small_bert(const TemporaryDirectory& directory) {
-  const std::filesystem::path golden = HEED_SOURCE_DIR "/tests/golden/pairs/bert";
-  for (const char* file : {"config.json", "model.safetensors"}) {
-    std::filesystem::copy(golden / file, directory / file);
-  }
-  write_text_file(directory / "vocab.txt",
-                  "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\n##s\n");
-}
-
 // An encoder's words attend to later ones too; the text stands between [CLS] and [SEP].
 TEST(Attend, ShowsAnEncoder) {
   const TemporaryDirectory directory;
-  write_small_bert(directory);
+  testing::write_small_encoder(directory.path());
   const std::string model = " -m '" + directory.path().string() + "' -t 1 ";
   const Json document = json_of("attend 'the cats sat'" + model + "--json");
   EXPECT_EQ(ids_of(document["tokens"]), (Json{2, 5, 6, 8, 7, 3}));
@@ -246,7 +237,7 @@ TEST(Attend, ShowsAnEncoder) {
 // A file of BERT, which has no head: attention and activations to the bit, and no logits.
 TEST(Convert, LeavesOutTheHeadOfAnEncoder) {
   const TemporaryDirectory directory;
-  write_small_bert(directory);
+  testing::write_small_encoder(directory.path());
   const std::string whole = " -m '" + directory.path().string() + "' -t 1 ";
   const std::string out = (directory / "bert.gguf").string();
   const std::string file = " -m '" + out + "' -t 1 ";

@@ -9,6 +9,7 @@
 #include "base/temporary_directory.h"
 #include "base/utf8.h"
 #include "cli/run_heed.h"
+#include "support/small_encoder.h"
 #include "support/small_model.h"
 
 namespace heed {
@@ -345,6 +346,18 @@ TEST(Serve, WritesItsLogToStandardError) {
   const Outcome outcome = run_heed("serve --port 0 " + with_model(), call);
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr(" is at http://127.0.0.1:"));
+}
+
+TEST(Serve, TakesAnEncoderWithoutItsPage) {
+  const testing::TemporaryDirectory directory;
+  testing::write_small_encoder(directory.path());
+  const std::string model = " --port 0 -t 1 -m '" + directory.path().string() + "'";
+  const std::string call = "timeout -s INT --preserve-status 5";
+  EXPECT_THAT(run_heed("serve" + model, call).err, HasSubstr(" is at http://127.0.0.1:"));
+  const Outcome page = run_heed("explore" + model, call);
+  EXPECT_EQ(page.status, 1);
+  EXPECT_THAT(page.err, HasSubstr("is an encoder, and the page shows models that predict"));
+  EXPECT_THAT(page.err, HasSubstr("`heed serve` answers with its embeddings"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "checkpoint/tensor_source.h"
 #include "engine/loaded_model.h"
+#include "formats/pooling.h"
 #include "support/hub_server.h"
 #include "support/small_model.h"
 #include "support/small_translator_files.h"
@@ -199,6 +200,31 @@ TEST_F(PullModel, TakesEveryFamilyWithItsTokenizersFiles) {
     EXPECT_EQ(is_translator("org/small"), find_architecture("org/small").is_encoder_decoder());
     std::filesystem::remove_all(pulled_path());
   }
+}
+
+// How its states are pooled is said in a folder below.
+TEST_F(PullModel, TakesHowAnEncoderIsPooled) {
+  const std::filesystem::path golden = HEED_SOURCE_DIR "/tests/golden/pairs/bert";
+  server_.clear_files();
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    server_.set_file(file, read_text_file(golden / file));
+  }
+  server_.set_file("modules.json", "[]");
+  server_.set_file("sentence_bert_config.json", "{}");
+  server_.set_file("1_Pooling/config.json", R"({"pooling_mode_cls_token": true})");
+  server_.set_file("2_Dense/config.json", "nothing for heed");
+  pull();
+  EXPECT_EQ(names_on_disk(), (std::set<std::string>{"1_Pooling", "config.json", "model.safetensors",
+                                                    "modules.json", "sentence_bert_config.json"}));
+  EXPECT_EQ(read_text_file(pulled_path() / "config.json"), server_.files().at("config.json"));
+  EXPECT_EQ(read_pooling(pulled_path()), TokenPooling::first);
+  server_.forget_requests();
+  pull();
+  EXPECT_EQ(server_.requests().size(), 1U) << "the listing alone";
+  // A commit without it.
+  server_.remove_file("1_Pooling/config.json");
+  pull();
+  EXPECT_EQ(read_pooling(pulled_path()), TokenPooling::mean);
 }
 
 // A translator with Marian's files, which translates by its name.

@@ -15,6 +15,7 @@
 #include "generate/random_transformer.h"
 #include "support/small_model.h"
 #include "tokenizer/sentence_piece_directories.h"
+#include "tokenizer/sentence_piece_tokenizer.h"
 #include "tokenizer/small_metaspace.h"
 #include "tokenizer/small_published.h"
 #include "tokenizer/tokenizer_files.h"
@@ -108,7 +109,9 @@ TEST(GgufSave, RefusesWhatTheFormatCannotSay) {
   expect_error(
       ErrorCode::unsupported,
       [&] { saved_and_read(marian, read_source_files(golden("pairs/marian")), file); },
-      "does not write models of type 'marian'");
+      "does not write models of type 'marian' as GGUF files: of encoder-decoders, the format has "
+      "an "
+      "architecture for T5 alone");
   StackSpecification tanh =
       load_transformer(StacksWanted::one, golden("pairs/bert")).specification();
   tanh.block.feed_forward.activation = Activation::gelu_tanh;
@@ -193,7 +196,6 @@ TEST(GgufBertFiles, HoldMatricesInBlocks) {
   EXPECT_LT(std::sqrt(error / size), 0.02);
 }
 
-// A field that heed does not read: how other programs make one vector of the states.
 TEST(GgufBertFiles, KeepHowStatesArePooled) {
   const testing::ScratchDirectory scratch;
   const Transformer model = load_transformer(StacksWanted::one, golden("pairs/bert"));
@@ -383,6 +385,203 @@ TEST(GgufTokenizers, OfSentencePieceAreReadAsTheyWereWritten) {
       ASSERT_EQ(read->decode(ids), tokenizer->decode(ids)) << text;
     }
     fs::remove_all(directory);
+  }
+}
+
+// Texts of what tokenizers stumble over: marks of the format, special tokens, bytes that are no
+// characters, characters without a piece, runs of spaces.
+std::vector<std::string> nasty_texts(std::size_t count) {
+  constexpr std::string_view parts[] = {"a",
+                                        "e",
+                                        "the",
+                                        "der",
+                                        " ",
+                                        "  ",
+                                        "\t",
+                                        "\n",
+                                        "\u2581",
+                                        "\u2581\u2581",
+                                        "<s>",
+                                        "</s>",
+                                        "<unk>",
+                                        "<0x41>",
+                                        "<sep>",
+                                        "@@",
+                                        "@",
+                                        "<|turn|>",
+                                        "<word>",
+                                        "1999",
+                                        "\xFF",
+                                        "\xE2\x96",
+                                        "\xC3",
+                                        "\u00e9",
+                                        "e\u0301",
+                                        "\u6ce8",
+                                        "\U0001F469\u200d",
+                                        "\u00df",
+                                        "\ufeff",
+                                        "\u00a0",
+                                        ".",
+                                        "'s",
+                                        "-",
+                                        "aaaa"};
+  RandomStream random(11, 0);
+  std::vector<std::string> texts = {"", " ", "   ", "\u2581", "<s>", "a<sep>", "<sep> a"};
+  while (texts.size() < count) {
+    std::string text;
+    const std::uint64_t length = 1 + random.below(24);
+    for (std::uint64_t i = 0; i < length; ++i) text += parts[random.below(std::size(parts))];
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+constexpr const char* with_added_tokens = R"({"added_tokens_decoder": {
+    "700": {"content": "<|turn|>", "special": true, "normalized": false},
+    "701": {"content": "<word>", "special": false, "lstrip": true, "normalized": false}}})";
+
+// LLaMA with tokenizer.model alone. What the library makes of the goldens' texts is compared with
+// the model's file in tests/tokenizer.
+TEST(GgufTokenizers, OfSentencePiecesBpeAreReadAsTheyWereWritten) {
+  std::vector<std::string> texts = nasty_texts(400);
+  for (const Json& record :
+       Json::parse(read_text_file(sentence_piece_goldens() / "goldens.json"))) {
+    texts.push_back(record["text"].get<std::string>());
+  }
+  for (const char* config :
+       {"", R"({"add_bos_token": false, "bos_token": "<s>"})",
+        R"({"add_eos_token": true, "eos_token": "</s>"})", with_added_tokens}) {
+    SCOPED_TRACE(config);
+    const fs::path directory = llama_directory(config);
+    const auto tokenizer = load_tokenizer(directory);
+    fs::remove_all(directory);
+    std::string kind;
+    const auto read = written_and_read(*tokenizer, kind);
+    EXPECT_EQ(kind, "llama");
+    EXPECT_EQ(read->kind(), TokenizerKind::sentence_piece);
+    for (const std::string& text : texts) {
+      for (const EncodeOptions& options :
+           {EncodeOptions{.add_beginning = true, .add_ending = true},
+            EncodeOptions{.special_tokens = false}, EncodeOptions{.continues = true}}) {
+        ASSERT_EQ(read->encode(text, options), tokenizer->encode(text, options)) << text;
+      }
+      const auto ids = tokenizer->encode(text);
+      ASSERT_EQ(read->decode(ids), tokenizer->decode(ids)) << text;
+    }
+  }
+}
+
+// Pieces that only lead to others, of the user's, and a map of characters: by the rules of the
+// library, which other programs' kind llama does not have.
+TEST(GgufTokenizers, OfSentencePiecesBpeKeepWhatNoKeySays) {
+  SentencePieceModel model = read_sentence_piece_model(
+      read_text_file(sentence_piece_goldens() / "llama.model"), "llama.model");
+  std::size_t unused = 0;
+  for (SentencePiece& piece : model.pieces) {
+    const bool is_longer = piece.kind == PieceKind::normal && piece.text.size() > 3;
+    if (is_longer && ++unused % 3 == 0) piece.kind = PieceKind::unused;
+  }
+  ASSERT_GT(unused, 100u);
+  model.remove_extra_whitespaces = true;
+  model.charsmap_bytes =
+      read_sentence_piece_model(read_text_file(sentence_piece_goldens() / "unigram.model"),
+                                "unigram.model")
+          .charsmap_bytes;
+  const std::string bytes = write_sentence_piece_model(model);
+  const SentencePieceTokenizer tokenizer(plain_definition(bytes, "tokenizer.model", "made"),
+                                         "made");
+  std::string kind;
+  const auto read = written_and_read(tokenizer, kind);
+  EXPECT_EQ(kind, "llama");
+  std::size_t split = 0;
+  const auto before = load_tokenizer(sentence_piece_goldens() / "llama.model");
+  for (const std::string& text : nasty_texts(400)) {
+    const auto ids = tokenizer.encode(text);
+    ASSERT_EQ(read->encode(text), ids) << text;
+    split += ids != before->encode(text) ? 1 : 0;
+  }
+  EXPECT_GT(split, 100u) << "otherwise nothing was compared";
+}
+
+TEST(GgufTokenizers, OfSentencePieceSayWhyTheyAreNotWritten) {
+  const fs::path directory = marian_directory({});
+  const auto marian = load_tokenizer(directory);
+  std::string kind;
+  expect_error(
+      ErrorCode::unsupported, [&] { written_and_read(*marian, kind); },
+      "other ids than the pieces of its SentencePiece model");
+  SentencePieceModel model = read_sentence_piece_model(
+      read_text_file(sentence_piece_goldens() / "llama.model"), "llama.model");
+  std::erase_if(model.pieces, [](const auto& piece) { return piece.kind == PieceKind::byte; });
+  model.byte_fallback = false;
+  const std::string bytes = write_sentence_piece_model(model);
+  const SentencePieceTokenizer no_bytes(plain_definition(bytes, "tokenizer.model", "made"), "made");
+  expect_error(
+      ErrorCode::unsupported, [&] { written_and_read(no_bytes, kind); },
+      "no bytes for unknown characters");
+}
+
+// As llama.cpp's own converter lays these keys out.
+TEST(GgufTokenizers, OfSentencePiecesBpeHaveTheKeysOfTheirKind) {
+  const fs::path directory = llama_directory(with_added_tokens);
+  const auto tokenizer = load_tokenizer(directory);
+  fs::remove_all(directory);
+  GgufMetadata metadata;
+  write_gguf_tokenizer(*tokenizer, 704, {.end = 2}, metadata);
+  const std::string bytes = gguf_header(metadata, {});
+  const GgufFile file = GgufFile::parse(std::as_bytes(std::span(bytes)), "written");
+  const auto types = file.find_value("tokenizer.ggml.token_type")->integers();
+  const auto tokens = file.find_value("tokenizer.ggml.tokens")->texts();
+  const auto scores = file.find_value("tokenizer.ggml.scores")->numbers();
+  ASSERT_EQ(types.size(), 704u);
+  ASSERT_EQ(tokens.size(), 704u);
+  ASSERT_EQ(scores.size(), 704u);
+  // <unk>, <s>, </s>; the user's three; 256 bytes; pieces by descending score; two added tokens and
+  // rows without a token.
+  const std::vector<std::int64_t> first(types.begin(), types.begin() + 7);
+  EXPECT_EQ(first, (std::vector<std::int64_t>{2, 3, 3, 4, 4, 4, 6}));
+  EXPECT_EQ(tokens[3], "<sep>");
+  EXPECT_EQ(tokens[6], "<0x00>");
+  EXPECT_EQ(std::ranges::count(types, 6), 256);
+  EXPECT_EQ(types[262], 1);
+  EXPECT_GT(scores[262], scores[263]);
+  const std::vector<std::int64_t> last(types.end() - 4, types.end());
+  EXPECT_EQ(last, (std::vector<std::int64_t>{3, 4, 5, 5}));
+  EXPECT_EQ(tokens[700], "<|turn|>");
+  EXPECT_TRUE(file.find_value("tokenizer.ggml.add_bos_token")->boolean());
+  EXPECT_FALSE(file.find_value("tokenizer.ggml.add_eos_token")->boolean());
+  EXPECT_TRUE(file.find_value("tokenizer.ggml.add_space_prefix")->boolean());
+  for (const auto& [key, id] :
+       {std::pair("bos", 1), std::pair("eos", 2), std::pair("unknown", 0)}) {
+    EXPECT_EQ(file.find_value(fmt::format("tokenizer.ggml.{}_token_id", key))->integer(), id);
+  }
+}
+
+// A whole LLaMA: written as a file, and as a directory again.
+TEST(GgufTokenizers, OfSentencePiecesBpeGoWithTheirModel) {
+  const testing::ScratchDirectory scratch;
+  const fs::path source = scratch.path() / "source", file = scratch.path() / "llama.gguf",
+                 back = scratch.path() / "back";
+  StackSpecification stack =
+      load_transformer(StacksWanted::one, golden("families/llama")).specification();
+  stack.vocabulary_size = 702;
+  Transformer model({.stacks = {stack}});
+  model.parameters().initialize(3);
+  save_transformer(model, source);
+  write_text_file(source / "tokenizer.model",
+                  read_text_file(sentence_piece_goldens() / "llama.model"));
+  write_text_file(source / "tokenizer_config.json", with_added_tokens);
+  const auto tokenizer = require_tokenizer(source);
+  save_gguf(model, file, read_source_files(source), {.name = "a", .tokenizer = tokenizer.get()},
+            GgufWeights::f32);
+  save_transformer(load_transformer(StacksWanted::one, file), back, read_source_files(file));
+  EXPECT_TRUE(fs::exists(back / "tokenizer.model"));
+  for (const fs::path& path : {file, back}) {
+    const auto read = require_tokenizer(path);
+    for (const std::string& text : nasty_texts(200)) {
+      const EncodeOptions around{.add_beginning = true, .add_ending = true};
+      ASSERT_EQ(read->encode(text, around), tokenizer->encode(text, around)) << path << text;
+    }
   }
 }
 

@@ -40,19 +40,31 @@ class DoubleModel:
         for layer in range(self.layers):
             block = f"blocks.{layer}."
             stream = see(block + "hook_resid_pre", stream)
-            attended = self._attention(stages.norm(stream, stages.ATTENTION_NORM, layer), layer, see)
+            attended = self._attention(self._projected(stream, layer, see), layer, see)
             stream = stream + see(block + "hook_attn_out", attended)
             stream = see(block + "hook_resid_mid", stream)
-            written = stages.feed_forward(stages.norm(stream, stages.MLP_NORM, layer), layer, see)
+            read = see(block + "hook_mlp_in", stream)
+            written = stages.feed_forward(stages.norm(read, stages.MLP_NORM, layer), layer, see)
             stream = stream + see(block + "hook_mlp_out", written)
             stream = see(block + "hook_resid_post", stream)
         return stages.norm(stream, stages.LAST_NORM) @ stages.unembedding()
 
-    def _attention(self, read, layer, see):
+    def _projected(self, stream, layer, see):
+        """Queries, keys and values (N, T, heads, D), each head from a copy of the stream of its own.
+        A head of keys reads the copy of the first query head of its group."""
+        stages, name = self._stages, f"blocks.{layer}.hook_"
+        every = see(name + "attn_in", np.repeat(stream[..., None, :], self.heads, -2))
+        for index, part in enumerate("qkv"):
+            heads = self.count_of(part)
+            read = see(f"{name}{part}_input", every[..., ::self.heads // heads, :])
+            values = stages.project(stages.norm(read, stages.ATTENTION_NORM, layer), layer)[index]
+            values = values.reshape(*values.shape[:-1], heads, -1)  # of all heads, for each
+            yield np.stack([values[..., head, head, :] for head in range(heads)], -2)
+
+    def _attention(self, projected, layer, see):
         name = f"blocks.{layer}.attn."
-        query, key, value = (
-            see(name + "hook_" + part, values.reshape(*values.shape[:-1], self.count_of(part), -1))
-            for part, values in zip("qkv", self._stages.project(read, layer)))
+        query, key, value = (see(name + "hook_" + part, values)
+                             for part, values in zip("qkv", projected))
         query, key = self._stages.place(query), self._stages.place(key)
         share = self.heads // key.shape[-2]
         key, value = np.repeat(key, share, -2), np.repeat(value, share, -2)

@@ -69,7 +69,7 @@ class Differences(TestCase):
                     found = cache[name + "_grad"][0]
                     self.assert_close(found, wanted, TOLERANCE, f"{family} {metric.__name__} {name}")
                     seen += 1
-        self.assertEqual(seen, 2 * (2 + 2 * 11 + 1 + 2 * 12))  # of two layers, and a gate
+        self.assertEqual(seen, 2 * (2 + 2 * 16 + 1 + 2 * 17))  # of two layers, and a gate
 
     def test_the_differences_are_those_of_the_metric(self):
         """Beside gradients of the logits themselves, which the metrics give."""

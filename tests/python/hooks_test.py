@@ -184,11 +184,72 @@ class Hooks(TestCase):
         with self.assertRaisesRegex(Exception, r"shape \(1, 2\), expected"):
             gradients(("z1", lambda g, hook: np.zeros((1, 2))))
 
+    def test_backward_hooks_at_inputs_of_branches(self):
+        names = ["attn_in1", "q_input1", "k_input1", "v_input1", "mlp_in1", "resid_pre1", "resid_mid1"]
+
+        def gradients(*bwd_hooks, tokens=self.tokens):
+            _, cache = self.model.run_with_cache(tokens, names, incl_bwd=True, bwd_hooks=bwd_hooks)
+            return {name: cache[name + "_grad"] for name in names}
+
+        def zero(gradient, hook):
+            gradient[...] = 0
+
+        plain = gradients()
+        inputs = [plain[name] for name in names[1:4]]
+        self.assert_close(plain["attn_in1"], sum(inputs), 1e-6)  # as many heads of keys
+        self.assert_close(plain["resid_pre1"],
+                          plain["resid_mid1"] + sum(part.sum(2) for part in inputs), 1e-5)
+        # A hook that leaves them as they are: the same sums in another order.
+        same = gradients(("q_input1", lambda g, hook: g), ("mlp_in1", lambda g, hook: (g,)))
+        for name in names:
+            self.assert_close(same[name], plain[name], 1e-6)
+        # Without what a branch reads, as without what it gives.
+        for reads, gives in (("attn_in1", "attn_out1"), ("mlp_in1", "mlp_out1")):
+            self.assert_close(gradients((reads, zero))["resid_pre1"],
+                              gradients((gives, zero))["resid_pre1"], 1e-6)
+        # One head's queries alone: what is left is what the others gave.
+        def one(gradient, hook):
+            gradient[:, :, 1] = 0
+        without = gradients(("q_input1", one))
+        self.assertEqual(float(np.abs(without["q_input1"][:, :, 1]).max()), 0.0)
+        self.assert_close(without["resid_pre1"], plain["resid_pre1"] - plain["q_input1"][:, :, 1], 1e-5)
+        self.assertGreater(np.abs(plain["q_input1"][:, :, 1]).max(), 1e-4 * np.abs(plain["resid_pre1"]).max())
+        # Texts of different lengths: each as alone.
+        texts = [self.tokens[0].tolist(), self.tokens[0, :5].tolist()]
+        seen = []
+        _, both = self.model.run_with_cache(
+            texts, "resid_pre1", incl_bwd=True,
+            bwd_hooks=[("k_input1", lambda g, hook: (seen.append((hook.text, g.shape[1])), g * 2)[1])])
+        self.assertEqual(seen, [(text, len(ids)) for text, ids in enumerate(texts)])
+        for text, ids in enumerate(texts):
+            alone = gradients(("k_input1", lambda g, hook: g * 2), tokens=ids)["resid_pre1"]
+            self.assert_close(both["resid_pre_grad", 1][text:text + 1, :len(ids)], alone, 1e-5)
+
+    def test_values_of_inputs_can_be_differentiated(self):
+        """Weights of values at a point: beside differences of the weighted sum."""
+        random = np.random.default_rng(3)
+        _, cache = self.model.run_with_cache(self.tokens, ["q_input1", "mlp_in1", "resid_pre0"])
+        for name in ("q_input1", "mlp_in1"):
+            weights = random.standard_normal(cache[name].shape).astype(np.float32)
+            direction = random.standard_normal(cache["resid_pre0"].shape)
+
+            def value(step):
+                _, moved = self.model.run_with_cache(
+                    self.tokens, name, fwd_hooks=[("resid_pre0", lambda v, hook: v + step * direction)])
+                return float((moved[name].astype(np.float64) * weights).sum())
+
+            _, found = self.model.run_with_cache(self.tokens, "resid_pre0", incl_bwd=True,
+                                                 logit_target={name: weights})
+            slope = (value(0.01) - value(-0.01)) / 0.02
+            self.assertAlmostEqual(
+                float((found["resid_pre0_grad"] * direction).sum()) / slope, 1, delta=0.02, msg=name)
+
     def test_gradients_through_a_change_are_as_its_hooks_say(self):
         """A scaled point, and its gradient scaled alike, beside differences of the loss."""
         scale = lambda values, hook: values * 0.5
         points = ["q1", "k1", "v1", "z1", "attn_out1", "resid_mid1", "pre1", "post1", "mlp_out1",
-                  "resid_post1", "unembed.hook_in"]
+                  "resid_post1", "unembed.hook_in", "attn_in1", "q_input1", "k_input1", "v_input1",
+                  "mlp_in1"]
         _, cache = self.model.run_with_cache(self.tokens, "resid_pre1", incl_bwd=True)
         direction = cache["resid_pre_grad", 1].astype(np.float64)
         direction *= 0.02 * np.linalg.norm(cache["resid_pre", 1]) / np.linalg.norm(direction)

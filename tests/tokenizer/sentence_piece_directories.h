@@ -25,6 +25,15 @@ inline std::filesystem::path t5_directory(const std::string& config) {
   return directory;
 }
 
+// The model of BPE that takes no spaces away, likewise.
+inline std::filesystem::path llama_directory(const std::string& config) {
+  const auto directory = testing::new_directory("llama_tokenizer");
+  write_text_file(directory / "tokenizer.model",
+                  read_text_file(sentence_piece_goldens() / "llama.model"));
+  if (!config.empty()) write_text_file(directory / "tokenizer_config.json", config);
+  return directory;
+}
+
 struct MarianOptions {
   bool separate = false;   // vocabularies of their own
   std::string extra = {};  // one more token

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <set>
 
 #include "base/error.h"
@@ -38,25 +40,29 @@ std::vector<GoldenText> golden_texts() {
 }
 
 TEST(SentencePiece, EqualsItsOwnLibrary) {
-  const auto unigram = load_tokenizer(sentence_piece_goldens() / "unigram.model");
-  const auto bpe = load_tokenizer(sentence_piece_goldens() / "bpe.model");
-  EXPECT_EQ(unigram->vocabulary_size(), 600);
-  EXPECT_EQ(bpe->vocabulary_size(), 800);
-  std::size_t tokens = 0;
+  std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers;
+  for (const auto& [name, size] :
+       {std::pair("unigram", 600), std::pair("bpe", 800), std::pair("llama", 700)}) {
+    auto loaded = load_tokenizer(sentence_piece_goldens() / (std::string(name) + ".model"));
+    EXPECT_EQ(loaded->vocabulary_size(), size);
+    tokenizers[name] = std::move(loaded);
+  }
+  std::map<std::string, std::size_t> tokens;
   for (const GoldenText& golden : golden_texts()) {
-    const Tokenizer& tokenizer = golden.model == "bpe" ? *bpe : *unigram;
+    const Tokenizer& tokenizer = *tokenizers.at(golden.model);
     // The library knows no special tokens in texts.
     const auto ids = tokenizer.encode(golden.text, {.special_tokens = false});
     ASSERT_EQ(ids, golden.ids) << golden.model << ": " << printable(golden.text);
     ASSERT_EQ(tokenizer.decode(ids, {.special_tokens = false}), golden.decoded)
         << golden.model << ": " << printable(golden.text);
-    tokens += ids.size();
+    tokens[golden.model] += ids.size();
   }
-  EXPECT_GT(tokens, 3000u);
+  for (const auto& [name, count] : tokens) EXPECT_GT(count, 1500u) << name;
+  EXPECT_EQ(tokens.size(), 3u);
 }
 
 TEST(SentencePiece, SpansCoverTheText) {
-  for (const char* name : {"unigram.model", "bpe.model"}) {
+  for (const char* name : {"unigram.model", "bpe.model", "llama.model"}) {
     const auto tokenizer = load_tokenizer(sentence_piece_goldens() / name);
     for (const GoldenText& golden : golden_texts()) {
       const auto ids = tokenizer->encode(golden.text);
@@ -89,6 +95,70 @@ TEST(SentencePiece, IsSavedAsItIs) {
   EXPECT_EQ(tokenizer->files()[0].name, "bpe.model");
   EXPECT_EQ(tokenizer->files()[0].content, read_text_file(sentence_piece_goldens() / "bpe.model"));
   EXPECT_THROW(tokenizer->to_json(), Error);
+}
+
+TEST(LlamaTokenizer, BeginsTextsUnlessFilesSayOtherwise) {
+  const auto encoded = [](const std::string& config, const EncodeOptions& options) {
+    const auto directory = llama_directory(config);
+    auto ids = load_tokenizer(directory)->encode("A man", options);
+    std::filesystem::remove_all(directory);
+    return ids;
+  };
+  const std::vector<std::int32_t> plain = encoded("", {});
+  ASSERT_GE(plain.size(), 2u);
+  std::vector<std::int32_t> with_begin = plain, with_both = plain;
+  with_begin.insert(with_begin.begin(), 1);
+  with_both = with_begin;
+  with_both.push_back(2);
+  const EncodeOptions around{.add_beginning = true, .add_ending = true};
+  EXPECT_EQ(encoded("", around), with_begin);
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "LlamaTokenizer"})", around), with_begin);
+  EXPECT_EQ(encoded(R"({"add_bos_token": false, "bos_token": "<s>"})", around), plain);
+  EXPECT_EQ(encoded(R"({"add_eos_token": true, "eos_token": {"content": "</s>"}})", around),
+            with_both);
+  EXPECT_THROW(encoded(R"({"tokenizer_class": "XGLMTokenizer"})", {}), Error);
+  EXPECT_THROW(encoded(R"({"add_eos_token": true, "eos_token": "<end>"})", {}), Error);
+}
+
+TEST(LlamaTokenizer, FindsAddedTokensAndItsOwnSpecialOnes) {
+  const auto directory = llama_directory(R"({"added_tokens_decoder": {
+      "700": {"content": "<|turn|>", "special": true, "normalized": false},
+      "701": {"content": "<word>", "special": false, "normalized": false}}})");
+  const auto tokenizer = load_tokenizer(directory);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 702);
+  EXPECT_EQ(tokenizer->beginning_of_text(), 1);
+  EXPECT_EQ(tokenizer->end_of_text(), 2);
+  const auto part = tokenizer->encode("a man");
+  std::vector<std::int32_t> expected = {1};
+  expected.insert(expected.end(), part.begin(), part.end());
+  expected.push_back(700);
+  expected.insert(expected.end(), part.begin(), part.end());
+  expected.insert(expected.end(), {701, 2});
+  EXPECT_EQ(tokenizer->encode("<s>a man<|turn|>a man<word></s>"), expected);
+  // As text, every character of it; a piece of the user's is one token in either.
+  EXPECT_GT(tokenizer->encode("<|turn|>", {.special_tokens = false}).size(), 3u);
+  const auto separator = tokenizer->encode("a<sep>b");
+  EXPECT_EQ(separator, tokenizer->encode("a<sep>b", {.special_tokens = false}));
+  EXPECT_EQ(std::ranges::count(separator, tokenizer->encode("<sep>").back()), 1);
+  const auto saved = testing::new_directory("llama_saved");
+  tokenizer->save(saved);
+  const auto again = load_tokenizer(saved);
+  EXPECT_EQ(again->content_key(), tokenizer->content_key());
+  EXPECT_EQ(again->encode("<s>a man<|turn|>"), tokenizer->encode("<s>a man<|turn|>"));
+}
+
+// A part of a text gets no space of its own, in front of which another would stand.
+TEST(LlamaTokenizer, ContinuesAText) {
+  const auto directory = llama_directory("");
+  const auto tokenizer = load_tokenizer(directory);
+  const auto whole = tokenizer->encode("A man is on a ladder");
+  const auto first = tokenizer->encode("A man");
+  const auto rest = tokenizer->encode(" is on a ladder", {.continues = true});
+  std::vector<std::int32_t> joined = first;
+  joined.insert(joined.end(), rest.begin(), rest.end());
+  EXPECT_EQ(joined, whole);
+  EXPECT_NE(tokenizer->encode(" is on a ladder"), rest);
+  EXPECT_NE(tokenizer->encode("ing", {.continues = true}), tokenizer->encode("ing"));
 }
 
 TEST(T5Tokenizer, EndsTextsAndHasExtraTokens) {

@@ -22,12 +22,6 @@ std::int64_t row_of_logit(std::int64_t wanted, std::int64_t positions) {
   return wanted < 0 ? wanted + positions : wanted;
 }
 
-// Backward normalises the stream itself, not the copies of it that heads with an edited input read.
-bool is_head_input(PointKind kind) {
-  return kind == PointKind::attention_in || kind == PointKind::query_input ||
-         kind == PointKind::key_input || kind == PointKind::value_input;
-}
-
 // Of one text: the mean loss of its next tokens. d_logits (T, V) may be absent.
 void start_from_loss(const Stack& stack, const TargetGradient& rows, View<float> d_logits) {
   const View<const float> x = rows.unembedding_in;
@@ -104,11 +98,9 @@ void require_gradients_past(const Editor* editor, const Architecture& architectu
   if (editor == nullptr) return;
   std::optional<Point> asked;
   for (const Point& point : all_points(architecture)) {
-    const bool passes = !is_head_input(point.kind) && editor->only_adds(point);
-    require(!asked || !editor->edits(point) || passes, ErrorCode::unsupported,
+    require(!asked || !editor->edits(point) || editor->only_adds(point), ErrorCode::unsupported,
             "the gradient at {} would have to pass through the intervention at {}: gradients pass "
-            "only through added vectors, and not at the inputs of heads; request points after the "
-            "intervention",
+            "only through added vectors; request points after the intervention",
             point_name(asked.value_or(point)), point_name(point));
     if (!asked && wanted(point)) asked = point;
   }

@@ -6,6 +6,7 @@ Usage: make_goldens.py DATA
 Writes beside itself:
   unigram.model   Unigram with T5's special pieces and a few rules of normalisation
   bpe.model       BPE with bytes for characters that have no piece, and two user-defined pieces
+  llama.model     the same as LLaMA has it: no space is taken away
   goldens.json    a list of {"model", "text", "ids", "decoded"}
 Needs the Debian package python3-sentencepiece (0.1.97).
 """
@@ -73,7 +74,18 @@ def train_all(lines):
         byte_fallback=True,
         user_defined_symbols=["<sep>", "@@"],
     )
-    return {"unigram": unigram, "bpe": bpe}
+    llama = train(
+        lines,
+        model_type="bpe",
+        vocab_size=700,
+        normalization_rule_name="identity",
+        byte_fallback=True,
+        remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True,
+        split_digits=True,
+        user_defined_symbols=["<sep>", "@@", "▁▁▁"],
+    )
+    return {"unigram": unigram, "bpe": bpe, "llama": llama}
 
 
 def random_text(generator):

@@ -153,15 +153,18 @@ TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedAlone) {
   }
 }
 
-// Heads whose input is edited read another stream than the one that backward normalises.
-TEST_F(EditedExplanation, GradientsStopAtEditedInputsOfHeads) {
+// Backward goes on head by head, through the norm of what each has read.
+TEST_F(EditedExplanation, GradientsGoBackThroughWhatIsAddedToInputsOfHeads) {
+  const Point at{PointKind::key_input, 1}, before{PointKind::residual_pre, 1};
+  const auto ask = [&](const Point& point, Change change) {
+    Interventions editor(transformer.specification(), {{at, {.heads = {2}}, std::move(change)}});
+    differentiate_logit(transformer, tokens, {question}, {point}, &editor);
+  };
   const AddVector vector{std::vector<float>(32, 0.5F)};
-  const Point at{PointKind::key_input, 1};
-  Interventions editor(transformer.specification(), {{at, {.heads = {2}}, vector}});
-  EXPECT_NO_THROW(differentiate_logit(transformer, tokens, {question}, {at}, &editor));
-  EXPECT_THROW(
-      differentiate_logit(transformer, tokens, {question}, {{PointKind::residual_pre, 1}}, &editor),
-      Error);
+  EXPECT_NO_THROW(ask(at, vector));
+  EXPECT_NO_THROW(ask(before, vector));
+  EXPECT_NO_THROW(ask(at, SetZero{}));
+  EXPECT_THROW(ask(before, SetZero{}), Error);
 }
 
 // An edited result of a head is a part of its own, and what the head itself wrote stays.
