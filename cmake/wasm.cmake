@@ -39,7 +39,7 @@ set(heed_unused_in_browsers
   ${heed_reference_kernels}
   comm/exchange_queue.cc comm/launch.cc comm/transport_group.cc comm/watch.cc
   engine/activations.cc engine/attention_reader.cc engine/evaluate.cc engine/explain.cc engine/feature_training.cc
-  engine/features.cc engine/generations.cc engine/hooked_runs.cc engine/hooks.cc engine/model.cc
+  engine/generations.cc engine/hooked_runs.cc engine/hooks.cc engine/model.cc
   engine/model_passes.cc engine/point_keeper.cc engine/read_texts.cc engine/splice.cc engine/stacks.cc engine/train_model.cc engine/translator.cc engine/weights.cc
   engine/bench/model_suites.cc engine/bench/part_suites.cc engine/bench/translator_suite.cc
   microscope/features/activation_stream.cc microscope/features/dictionary_run.cc microscope/features/dictionary_saving.cc
