@@ -192,7 +192,7 @@ TEST_F(ExplorerSenses, EffectsOfNeuronsAreTheLibrarys) {
 TEST_F(ExplorerSenses, PathsToAWordAreMeasuredByInterventions) {
   const std::string text = "Late one evening, a fluffy blue hare";
   const std::string id = explorer.trace(text);
-  const Json found = explorer.get("/api/traces/" + id + "/causes");
+  const Json found = explorer.get("/api/traces/" + id + "/causes?units=neurons");
   ASSERT_EQ(found["paths"].size(), 3U);
   int causes = 0;
   for (const Json& path : found["paths"]) {
@@ -215,7 +215,7 @@ TEST_F(ExplorerSenses, PathsToAWordAreMeasuredByInterventions) {
   }
   EXPECT_GE(causes, 1);
   // After an earlier position, as if the text ended there.
-  const Json earlier = explorer.get("/api/traces/" + id + "/causes?position=3&paths=1");
+  const Json earlier = explorer.get("/api/traces/" + id + "/causes?position=3&paths=1&units=neurons");
   ASSERT_EQ(earlier["paths"].size(), 1U);
   EXPECT_LE(earlier["paths"][0]["position"].get<int>(), 3);
   explorer.refusal("GET", "/api/traces/" + id + "/causes?paths=9", 400);
