@@ -149,14 +149,13 @@ py::tuple survey(const ModelHandle& handle, const SparseDictionary& dictionary,
                  const std::string& text, const py::dict& options) {
   const auto model = handle.get();
   const auto integer = [&](const char* name) { return options[name].cast<std::int64_t>(); };
-  const FeatureSurvey found = unlocked([&] {
-    return survey_features(*model, dictionary, text,
-                           {.features = options["features"].cast<std::vector<std::int64_t>>(),
-                            .count = integer("count"),
-                            .top = integer("top"),
-                            .tokens = integer("tokens"),
-                            .window = integer("context_size")});
-  });
+  const FeatureSearch wanted{.features = options["features"].cast<std::vector<std::int64_t>>(),
+                             .count = integer("count"),
+                             .top = integer("top"),
+                             .tokens = integer("tokens"),
+                             .window = integer("context_size")};
+  const FeatureSurvey found =
+      unlocked([&] { return survey_features(*model, dictionary, text, wanted); });
   py::list reports;
   for (const FeatureReport& report : found.reports) {
     py::list contexts;
