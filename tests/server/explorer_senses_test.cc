@@ -215,7 +215,8 @@ TEST_F(ExplorerSenses, PathsToAWordAreMeasuredByInterventions) {
   }
   EXPECT_GE(causes, 1);
   // After an earlier position, as if the text ended there.
-  const Json earlier = explorer.get("/api/traces/" + id + "/causes?position=3&paths=1&units=neurons");
+  const Json earlier =
+      explorer.get("/api/traces/" + id + "/causes?position=3&paths=1&units=neurons");
   ASSERT_EQ(earlier["paths"].size(), 1U);
   EXPECT_LE(earlier["paths"][0]["position"].get<int>(), 3);
   explorer.refusal("GET", "/api/traces/" + id + "/causes?paths=9", 400);
