@@ -66,8 +66,7 @@ double graph_seconds(const Transformer& model, const GraphSources& sources,
 constexpr double bytes_of_node = sizeof(GraphNode) + 4 * sizeof(std::int64_t);
 constexpr double bytes_of_target = sizeof(GraphTarget) + sizeof(View<const float>) +
                                    sizeof(std::shared_ptr<void>) + 8 * sizeof(std::int64_t);
-// Of each source: whether it is a node, its influence, and its place among the most influential.
-constexpr double bytes_of_source = 1 + sizeof(double) + sizeof(std::int64_t);
+constexpr double bytes_of_source = 1 + sizeof(double) + sizeof(std::int64_t);  // three lists
 
 // Bytes of a graph of these sources, at most.
 std::int64_t bytes_of_sources(const Transformer& model, const GraphSources& sources,
@@ -93,7 +92,6 @@ std::int64_t bytes_of_sources(const Transformer& model, const GraphSources& sour
                                                       std::min(together, logits), transcoders) +
                        max_allocated_bytes(static_cast<double>(
                            RecordedPass::bytes_needed(model.architecture(), sources.positions)));
-  // There may be more edges than a number of 64 bits counts.
   constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max() / 2;
   return bytes < static_cast<double>(unbounded) ? static_cast<std::int64_t>(bytes) : unbounded;
 }
