@@ -42,12 +42,9 @@ HWY_INLINE auto SumsOfFour(V a, V b, V c, V d) {
 // Four outputs, however wide a vector is.
 using Outputs = hn::Full128<float>;
 
-// Vectors of inputs between two branches: a step of one row is so short that counting them takes a
-// third of its instructions.
-constexpr int kSteps = 8;
-
-// Calls step(load) for the vectors of inputs [0, inputs), `steps` of them between two branches;
-// load(row) is the vector at them of a row of x or of the weights.
+// Calls step(load) for the vectors of inputs [0, inputs), `steps` of them between two branches: a
+// step of one row is so short that counting them takes a third of its instructions. load(row) is
+// the vector at them of a row of x or of the weights.
 template <int steps, class Step>
 HWY_INLINE void ForVectors(std::int64_t inputs, Step&& step) {
   const Floats d;
@@ -103,8 +100,9 @@ void FewRows(const DotProducts& part, std::int64_t first, std::int64_t last) {
           });
         });
       };
-      ForVectors<count == streams ? kSteps : 1>(std::min(inputs_together, part.inputs - begin),
-                                                step);
+      constexpr int steps = StepsBetweenBranches(count + rows, count * rows);
+      ForVectors<count == streams ? steps : 1>(std::min(inputs_together, part.inputs - begin),
+                                               step);
       Unroll<fours>([&](auto four) HEED_INLINE_LAMBDA {
         const auto at = [&](int n) HEED_INLINE_LAMBDA {
           n += 4 * four;
@@ -133,7 +131,9 @@ void FewRows(const DotProducts& part, std::int64_t first, std::int64_t last) {
 }
 
 // Rows taken together: their sums, two weights and an element of x fill the registers.
-constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 6;
+constexpr std::int64_t kMostRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8
+                                   : HWY_ARCH_WASM                            ? 4
+                                                                              : 6;
 
 // Calls of the largest number of rows first.
 void FewRowsOf(std::int64_t rows, DotProducts part, std::int64_t first, std::int64_t last) {
@@ -161,7 +161,8 @@ HWY_INLINE void Tile(const DotProducts& block, const float* x, const float* weig
   Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
     Unroll<4>([&](auto w) HEED_INLINE_LAMBDA { sum[r][w] = hn::Zero(d); });
   });
-  ForVectors<kSteps>(block.inputs, [&](auto load) HEED_INLINE_LAMBDA {
+  constexpr int steps = StepsBetweenBranches(rows + count, rows * count);
+  ForVectors<steps>(block.inputs, [&](auto load) HEED_INLINE_LAMBDA {
     Float rows_of_x[rows];
     Unroll<rows>([&](auto r) HEED_INLINE_LAMBDA {
       rows_of_x[r] = load(x + static_cast<std::int64_t>(r) * block.x_row);
@@ -192,7 +193,9 @@ HWY_INLINE void Tile(const DotProducts& block, const float* x, const float* weig
 }
 
 // Rows of a tile: their sums with four weights, themselves and a weight fill the registers.
-constexpr std::int64_t kTileRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 6 : 3;
+constexpr std::int64_t kTileRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 6
+                                   : HWY_ARCH_WASM                            ? 2
+                                                                              : 3;
 
 // What `count` weights from `weight` on add to their outputs of all rows, `block.out`.
 template <int count>

@@ -20,11 +20,18 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kTileRows = 14;
 constexpr int kSteps = 4;  // of `inner` between two branches
+#elif HWY_ARCH_WASM
+// Engines place the loads of a loop's body before its arithmetic: both operands of a step, 8
+// accumulators and a product fit into 15 registers of x86-64, which more rows or steps overflow.
+constexpr int kTileRows = 4;
+constexpr int kSteps = 1;
 #else
 constexpr int kTileRows = 6;
 constexpr int kSteps = 8;
 #endif
 constexpr int kTileVectors = 2;
+// In WebAssembly a pointer for each row costs more than to pack them.
+constexpr bool kRowsInPlace = !HWY_ARCH_WASM;
 // A panel of AVX-512 is the longest: a tile cannot prefetch a sixth of one.
 constexpr bool kColumnsInTurns = HWY_TARGET <= HWY_AVX3;
 constexpr std::int64_t kTilesOfPart = kColumnsInTurns ? 18 : 6;
@@ -327,11 +334,13 @@ HWY_NOINLINE void ComputeTile(const ProductTile& tile) {
   const std::byte* next = tile.next.data();
   const std::byte* const next_end = next + tile.next.size();
   const auto steps = [&]() HEED_INLINE_LAMBDA {
-    if (next < next_end) {  // one cache line per four steps
-      Unroll<kSteps / 4>([&](auto line) HEED_INLINE_LAMBDA {
-        __builtin_prefetch(next + line * kLineBytes, 0, 2);
-      });
-      next += kSteps / 4 * kLineBytes;
+    if constexpr (kSteps >= 4) {
+      if (next < next_end) {  // one cache line per four steps
+        Unroll<kSteps / 4>([&](auto line) HEED_INLINE_LAMBDA {
+          __builtin_prefetch(next + line * kLineBytes, 0, 2);
+        });
+        next += kSteps / 4 * kLineBytes;
+      }
     }
     Unroll<kSteps>(step);
     a.advance(kSteps);
@@ -423,7 +432,7 @@ ProductKernels Kernels() {
           .tiles_of_part = kTilesOfPart,
           .columns_in_turns = kColumnsInTurns,
           .f32_panels = true,
-          .rows_in_place = true,
+          .rows_in_place = kRowsInPlace,
           .pack_a = &PackA,
           .pack_b = &PackB,
           .pack_panels_of_rows = &PackPanelsOfRows,

@@ -27,15 +27,20 @@ namespace {  // all of this is compiled twice for AVX2 and for NEON
 
 // A part of a panel that stays in the first-level cache (32 KiB) for all rows: consecutive groups
 // of some vectors of outputs. Vectors of 256 bits take one row through the whole width, so that it
-// reads every cache line in order.
+// reads every cache line in order, and WebAssembly through a line.
 constexpr int kVectors = 2;
-constexpr int kVectorsOfOneRow = hn::MaxLanes(Floats()) == 8 ? 4 : kVectors;
+constexpr int kVectorsOfOneRow = hn::MaxLanes(Floats()) == 8 || HWY_ARCH_WASM ? 4 : kVectors;
 constexpr std::int64_t kSliceGroups = 16;
 
 // Rows at once: sums in integers and in f32 of 24 of 32 registers. Twelve chains of dot products
 // cover their latency. With 16 registers (AVX2) these leave room for weights and inputs; sums in
 // f32 are in memory.
-constexpr int kMostRows = HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86 ? 6 : 4;
+constexpr int kMostRows = HEED_DOT_PRODUCTS_OF_BYTES && HWY_ARCH_X86 ? 6 : HWY_ARCH_WASM ? 2 : 4;
+
+// Whether the loads of a group are a loop and not a sequence: engines of WebAssembly place all
+// loads between two branches before the arithmetic, and then most of them into memory.
+template <class Panel>
+constexpr bool kLoopsOverLoads = HWY_ARCH_WASM && (Panel::bits == 8 || Panel::bits == 4);
 
 // That part of some panels, which are panel_bytes apart, their scales scale_bytes.
 struct Slice {
@@ -119,7 +124,7 @@ HWY_INLINE void AddTwoQuads([[maybe_unused]] const Int (&first)[vectors],
 // sum += quad `quad` of a group and those after it in its load.
 template <class Panel, int quad, int rows, int vectors>
 HWY_INLINE void AddLoad(const RowGroup* x, std::int64_t row_groups, const Int (&bytes)[vectors],
-                        const std::uint8_t* group,
+                        const std::uint8_t* group, std::int64_t first,
                         typename Quads<Panel>::Sum (&sum)[rows][vectors]) {
   typename Quads<Panel>::Weights weights[vectors];
 #pragma GCC unroll 4
@@ -132,19 +137,20 @@ HWY_INLINE void AddLoad(const RowGroup* x, std::int64_t row_groups, const Int (&
     for (int v = 0; v < vectors; ++v) {
       second[v] = QuadOf<Panel, quad + 1>(bytes[v], group + v * 4 * IntLanes());
     }
-    AddTwoQuads<Panel, rows>(weights, second, x, row_groups, quad, sum);
+    AddTwoQuads<Panel, rows>(weights, second, x, row_groups, first + quad, sum);
   } else {
-    AddQuads<Panel, rows>(weights, x, row_groups, quad, sum);
+    AddQuads<Panel, rows>(weights, x, row_groups, first + quad, sum);
     if constexpr ((quad + 1) % kQuadsOfLoad<Panel> != 0) {
-      AddLoad<Panel, quad + 1>(x, row_groups, bytes, group, sum);
+      AddLoad<Panel, quad + 1>(x, row_groups, bytes, group, first, sum);
     }
   }
 }
 
-// sum += quads [quad, end) of a group of rows of x, row_groups apart, · the panelsᵀ, in integers.
+// sum += quads [quad, end) of a group of rows of x, row_groups apart, · the panelsᵀ, in integers,
+// where quad 0 of `integers` is x's quad `first`.
 template <class Panel, int quad, int end, int rows, int panels, int vectors>
 HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice& slice,
-                         const std::uint8_t* integers, std::int64_t ahead,
+                         const std::uint8_t* integers, std::int64_t ahead, std::int64_t first,
                          typename Quads<Panel>::Sum (&sum)[panels][rows][vectors]) {
   constexpr std::int64_t load = quad / kQuadsOfLoad<Panel>;
   // Loads of the bits apart begin with this one of their own.
@@ -166,10 +172,11 @@ HWY_INLINE void AddGroup(const RowGroup* x, std::int64_t row_groups, const Slice
       }
       bytes[v] = LoadQuads(from);
     }
-    AddLoad<Panel, quad>(x, row_groups, bytes, group, sum[p]);
+    AddLoad<Panel, quad>(x, row_groups, bytes, group, first, sum[p]);
   }
   if constexpr (quad + kQuadsOfLoad<Panel> < end) {
-    AddGroup<Panel, quad + kQuadsOfLoad<Panel>, end>(x, row_groups, slice, integers, ahead, sum);
+    AddGroup<Panel, quad + kQuadsOfLoad<Panel>, end>(x, row_groups, slice, integers, ahead, first,
+                                                     sum);
   }
 }
 
@@ -267,8 +274,17 @@ HWY_INLINE void AddHalf(const RowGroup* x, std::int64_t row_groups, const Slice&
       }
     }
   }
-  AddGroup<Panel, half * kSumQuads<Panel>, (half + 1) * kSumQuads<Panel>>(x, row_groups, slice,
-                                                                          integers, ahead, sum);
+  constexpr int first = half * kSumQuads<Panel>, end = first + kSumQuads<Panel>;
+  if constexpr (kLoopsOverLoads<Panel>) {
+    constexpr int load = kQuadsOfLoad<Panel>;
+#pragma GCC unroll 1
+    for (int quad = first; quad < end; quad += load) {
+      AddGroup<Panel, 0, load>(x, row_groups, slice, integers + quad / load * kQuadBytes, ahead,
+                               quad, sum);
+    }
+  } else {
+    AddGroup<Panel, first, end>(x, row_groups, slice, integers, ahead, 0, sum);
+  }
   AddScaled<Panel, half>(x, row_groups, slice,
                          slice.scales + group / Scales::groups * Scales::bytes,
                          group % Scales::groups, sum, total);

@@ -23,14 +23,21 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 inline constexpr int kAccumulators = 24;
 inline constexpr int kMaxVectors = 4;
+inline constexpr int kMostStreams = 12;
+#elif HWY_ARCH_WASM
+// All operands of a step are in registers as well, of which engines leave 15 of x86-64.
+inline constexpr int kAccumulators = 8;
+inline constexpr int kMaxVectors = 2;
+inline constexpr int kMostStreams = 6;
 #else
 inline constexpr int kAccumulators = 12;
 inline constexpr int kMaxVectors = 2;
+inline constexpr int kMostStreams = 12;
 #endif
 
-// Rows of C computed together when a row is `vectors` wide; at most 12 streams of A.
+// Rows of C computed together when a row is `vectors` wide, each a stream of A.
 constexpr int RowsAtOnce(int vectors) {
-  return kAccumulators / vectors < 12 ? kAccumulators / vectors : 12;
+  return kAccumulators / vectors < kMostStreams ? kAccumulators / vectors : kMostStreams;
 }
 
 // Elements of A lie a_row and a_column apart, rows of B and C b_row and c_row.

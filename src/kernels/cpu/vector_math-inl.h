@@ -35,6 +35,17 @@ HWY_INLINE void Unroll(Body&& body) {
 }
 #define HEED_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
+// Steps between two branches, of as many loads each, that add to `sums` accumulators. Engines of
+// WebAssembly place all loads before the arithmetic: what these and a product hold must fit into
+// the 15 registers that they leave of x86-64's 16.
+constexpr int StepsBetweenBranches([[maybe_unused]] int loads, [[maybe_unused]] int sums) {
+#if HWY_ARCH_WASM
+  return sums + loads <= 14 ? (14 - sums) / loads : 1;
+#else
+  return 8;
+#endif
+}
+
 // Prevents the compiler from reloading a vector for each use, and from taking it apart: sums of
 // integers it would otherwise add in another order, which keeps every term until the end.
 template <class Vector>
