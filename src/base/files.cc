@@ -56,6 +56,13 @@ std::int64_t RegularFile::size() const {
   return status.st_size;
 }
 
+std::string RegularFile::identity() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail_with_errno("examine", path_, errno);
+  return fmt::format("{:x}.{:x}.{:x}.{:x}.{:x}", status.st_dev, status.st_ino, status.st_size,
+                     status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
 std::size_t RegularFile::read(std::int64_t begin, std::span<char> out) const {
   std::size_t done = 0;
   while (done < out.size()) {

@@ -25,6 +25,8 @@ class RegularFile {
 
   int descriptor() const { return descriptor_; }
   std::int64_t size() const;  // at the time of the call
+  // Of its content: device, number, size and time of change, at the time of the call.
+  std::string identity() const;
   // Reads from byte `begin`; returns the number of bytes read, which is smaller at the end of the
   // file.
   std::size_t read(std::int64_t begin, std::span<char> out) const;
@@ -47,6 +49,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  // RegularFile::identity() when it was mapped; empty in a browser.
+  const std::string& identity() const { return identity_; }
   // Takes pages of the file, with `part` of bytes(), from the memory of this process: they are read
   // again where they are used again.
   void release_pages(std::span<const std::byte> part) const;
@@ -54,6 +58,7 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::string identity_;
 };
 
 // Writes `path` atomically: bytes go to a temporary file in the same directory, which commit()

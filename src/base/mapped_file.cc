@@ -21,6 +21,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     fail_with_errno("map", path, error_number);
   }
   data_ = static_cast<const std::byte*>(mapped);
+  identity_ = file.identity();
 }
 
 MappedFile::~MappedFile() {
@@ -42,11 +43,14 @@ void MappedFile::release_pages(std::span<const std::byte> part) const {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      identity_(std::move(other.identity_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  identity_.swap(other.identity_);
   return *this;
 }
 

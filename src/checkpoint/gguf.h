@@ -114,6 +114,8 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }   // in the file's order
   const GgufTensor* find(std::string_view name) const;                  // null when absent
   const std::string& source() const { return source_; }
+  // MappedFile::identity(); empty for a file in memory, and one that is read in parts.
+  const std::string& identity() const { return file_.identity(); }
   // MappedFile::release_pages() of bytes of a tensor; nothing for a file in memory.
   void release_pages(std::span<const std::byte> part) const;
   void release_pages() const { release_pages(file_.bytes()); }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/shared_bytes.h"
 
 namespace heed {
 namespace {
@@ -156,6 +158,21 @@ void TensorSource::release_pages(const TensorEntry& entry, std::span<const std::
   for (const GgufFile& file : parts_) {
     if (file.find(entry.name) != nullptr) return file.release_pages(part);
   }
+}
+
+std::shared_ptr<SharedBytes> TensorSource::shared_memory(std::string contents,
+                                                         std::int64_t bytes) const {
+  if (!SharedBytes::are_wanted() || parts_.empty()) return nullptr;
+  for (const GgufFile& file : parts_) {
+    if (file.identity().empty()) return nullptr;
+    contents += file.identity() + ' ';
+  }
+  ContentHasher hasher(HashKind::sha256, static_cast<std::int64_t>(contents.size()));
+  hasher.add(contents);
+  const std::string name = "heed-" + hasher.finish().hex;
+  const auto size = static_cast<std::size_t>(bytes);
+  std::shared_ptr<SharedBytes> shared = SharedBytes::find(name, size);
+  return shared != nullptr ? shared : SharedBytes::make(name, size);
 }
 
 void TensorSource::release_pages() const {

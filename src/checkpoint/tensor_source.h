@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 #include "checkpoint/torch_file.h"
 
 namespace heed {
+
+class SharedBytes;
 
 // A tensor of a GGUF file, which must outlive it.
 TensorEntry entry_of(const GgufTensor& tensor);
@@ -38,6 +41,10 @@ class TensorSource {
   const std::string& source() const { return names_.front(); }
   const std::vector<GgufFile>& gguf_parts() const { return parts_; }  // none of other files
   const std::vector<std::string>& files() const { return names_; }    // as messages name them
+  // Memory of `bytes` for what is made of a GGUF file, which processes share: sealed where another
+  // one made the same `contents` of the same file, else to be written and sealed. Null unless
+  // SharedBytes::are_wanted(), for other files, and for one that is not mapped.
+  std::shared_ptr<SharedBytes> shared_memory(std::string contents, std::int64_t bytes) const;
   // Takes bytes of a tensor in a part of a GGUF file, or all bytes of all parts, from the memory of
   // this process, if they are mapped: they are read again where they are used again.
   void release_pages(const TensorEntry& entry, std::span<const std::byte> part) const;

@@ -7,6 +7,7 @@
 
 #include "base/bf16.h"
 #include "base/error.h"
+#include "base/shared_bytes.h"
 #include "kernels/elements.h"
 
 namespace heed {
@@ -340,7 +341,7 @@ kernels::PreparedWeight StoredModel::prepared_blocks(
               .shape = entry->shape,
               .format = *find_weight_format(*entry->blocks),
               .copied = release};
-    if (!moves_rows(stored.storage)) continue;
+    if (!moves_rows(stored.storage) || memory.is_written()) continue;
     std::vector<std::byte>& rows = moved.emplace_back(bytes.size());
     move_rows<std::byte>(architecture_.of(stored.parameter.site).block.attention, stored,
                          Direction::to_memory, bytes, rows);
@@ -364,6 +365,7 @@ BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& s
   };
   std::vector<Found> all;
   std::int64_t bytes = 0;  // of what is multiplied
+  std::string contents = fmt::format("layout {} ", kernels::WeightMemory::layout);
   for (const Parameter& parameter : parameters_of(architecture_)) {
     const ParameterId& id = parameter.id;
     const bool is_table = id.role == Role::token_embedding;
@@ -379,11 +381,14 @@ BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& s
         bytes +=
             kernels::PreparedWeight::bytes_of(entry->shape, *find_weight_format(*entry->blocks));
       }
+      contents += parameter_name(id) + ' ';
     }
     all.push_back({id, std::move(parts), std::move(entries)});
   }
   BlockWeights blocks;
-  kernels::WeightMemory memory(bytes);
+  const std::shared_ptr<SharedBytes> shared = source->shared_memory(contents, bytes);
+  kernels::WeightMemory memory =
+      shared == nullptr ? kernels::WeightMemory(bytes) : kernels::WeightMemory(shared);
   for (const auto& [id, parts, entries] : all) {
     if (is_multiplied(architecture_, id)) {
       blocks.add(id, prepared_blocks(memory, *source, parts, entries));
@@ -400,6 +405,7 @@ BlockWeights StoredModel::blocks_of(const std::shared_ptr<const TensorSource>& s
         id, BlockTable({.type = *entry.blocks, .shape = entry.shape, .bytes = read->part.bytes()},
                        read));
   }
+  if (shared != nullptr && !shared->is_sealed()) shared->seal();
   return blocks;
 }
 

@@ -29,6 +29,10 @@
 #include "kernels/operands.h"
 #include "tensor/tensor.h"
 
+namespace heed {
+class SharedBytes;
+}
+
 namespace heed::kernels {
 
 enum class WeightFormat : std::uint8_t {
@@ -83,14 +87,22 @@ class WeightMemory {
  public:
   // Room for weights whose rounded_bytes() have this sum.
   explicit WeightMemory(std::int64_t bytes);
+  // Memory that other processes may use: all weights were written to it, and it is sealed, or they
+  // are to be. Takes of it the rounded_bytes() of the same weights, in the same order.
+  explicit WeightMemory(std::shared_ptr<SharedBytes> shared);
   static std::int64_t rounded_bytes(std::int64_t bytes);
+  static constexpr int layout = 1;  // changes with the bytes that any format has in memory
 
+  // Whether all weights are there.
+  bool is_written() const { return is_written_; }
   // The next bytes, zeroed and aligned to 64; they keep the whole memory.
   std::shared_ptr<std::byte> take(std::int64_t bytes);
 
  private:
-  std::shared_ptr<Tensor<std::byte>> memory_;
+  std::shared_ptr<std::byte> memory_;
+  std::int64_t size_;
   std::int64_t taken_ = 0;
+  bool is_written_ = false;
 };
 
 class PreparedWeight {

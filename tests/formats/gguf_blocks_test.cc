@@ -2,12 +2,16 @@
 // in the memory of the blocks.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/environment_variable.h"
 #include "base/expect_error.h"
 #include "base/random.h"
 #include "checkpoint/block_packing.h"
@@ -275,6 +279,37 @@ TEST(GgufMixedBlocks, AreJoinedWherePanelsEnd) {
     const IntegersRefused refused;
     EXPECT_LT(logit_difference(blocks, restored, 9), 8e-5);
   }
+}
+
+// The file's blocks are overwritten in place, with its time of change kept, so that who read it
+// again would notice.
+TEST(GgufSharedBlocks, AreThoseOfTheFirstWhoReadTheFile) {
+  const testing::ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "model.gguf";
+  const BlockFile file(block_families[1], path, [](const std::string& name) {
+    return name.find("attn_v") != std::string::npos ? BlockType::q6_k : BlockType::q4_k;
+  });
+  const testing::EnvironmentVariable share("HEED_SHARE", "1");
+  const auto first = std::make_unique<Transformer>(load_transformer(StacksWanted::one, path));
+  const auto time = fs::last_write_time(path);
+  const std::string bytes = read_text_file(path);
+  {
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    const std::size_t matrix = bytes.size() - 4 * block_channels - 20000;
+    stream.seekp(static_cast<std::streamoff>(matrix));
+    stream << std::string(64, '\1');
+  }
+  fs::last_write_time(path, time);
+  const Transformer second = load_transformer(StacksWanted::one, path);
+  EXPECT_EQ(logit_difference(*first, second, 9), 0);
+  {
+    const testing::EnvironmentVariable alone("HEED_SHARE", nullptr);
+    const Transformer other = load_transformer(StacksWanted::one, path);
+    EXPECT_GT(logit_difference(*first, other, 9), 1e-4);
+  }
+  fs::last_write_time(path, time + std::chrono::seconds(1));  // another file, then
+  const Transformer third = load_transformer(StacksWanted::one, path);
+  EXPECT_GT(logit_difference(*first, third, 9), 1e-4);
 }
 
 TEST(GgufBadBlocks, AreRefusedByTensor) {

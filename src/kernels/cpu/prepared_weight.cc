@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/shared_bytes.h"
 #include "base/threads.h"
 #include "base/topology.h"
 #include "kernels/cpu/block_rows.h"
@@ -194,8 +195,15 @@ double bytes_per_weight(WeightFormat format) {
          static_cast<double>(shape.inputs * PreparedWeight::panel_outputs);
 }
 
-WeightMemory::WeightMemory(std::int64_t bytes)
-    : memory_(std::make_shared<Tensor<std::byte>>(Shape{bytes})) {}
+WeightMemory::WeightMemory(std::int64_t bytes) : size_(bytes) {
+  const auto tensor = std::make_shared<Tensor<std::byte>>(Shape{bytes});
+  memory_ = {tensor, tensor->data()};
+}
+
+WeightMemory::WeightMemory(std::shared_ptr<SharedBytes> shared)
+    : memory_(shared, shared->data()),
+      size_(static_cast<std::int64_t>(shared->size())),
+      is_written_(shared->is_sealed()) {}
 
 std::int64_t WeightMemory::rounded_bytes(std::int64_t bytes) {
   constexpr std::int64_t alignment = 64;
@@ -203,8 +211,8 @@ std::int64_t WeightMemory::rounded_bytes(std::int64_t bytes) {
 }
 
 std::shared_ptr<std::byte> WeightMemory::take(std::int64_t bytes) {
-  check(taken_ + bytes <= memory_->size(), "no more than was asked for");
-  std::byte* const begin = memory_->data() + taken_;
+  check(taken_ + bytes <= size_, "no more than was asked for");
+  std::byte* const begin = memory_.get() + taken_;
   taken_ += rounded_bytes(bytes);
   return {memory_, begin};
 }
@@ -263,6 +271,7 @@ PreparedWeight::PreparedWeight(std::span<const BlockMatrix> parts, WeightMemory*
   }
   place_parts();
   allocate(memory);
+  if (memory != nullptr && memory->is_written()) return;
   std::int64_t first = 0;
   for (const BlockMatrix& part : parts) {
     copy_rows(part, first);
