@@ -63,19 +63,28 @@ async function visit(context) {
   await page.addInitScript(noting, attention);
   await page.goto(`${address}/${follow}`);
   await page.waitForFunction(() => globalThis.painted);
-  const painted = await page.evaluate(() => globalThis.painted);
-  return { page, painted };
+  const { painted, at } = await page.evaluate(() => ({ painted: globalThis.painted, at: performance.timeOrigin + globalThis.painted }));
+  return { page, painted, at };
 }
 
-/** Bytes that this server has sent, by kind: those of workers too. */
-const sent = { page: 0, engine: 0, model: 0 };
-server.on('request', (request, response) => response.on('finish', () => (sent[kindOf(new URL(request.url, address).pathname)] += Number(response.getHeader('Content-Length') ?? 0))));
+/** What this server has sent, to workers too: kind, bytes and time of each file. */
+const sent = [];
+server.on('request', (request, response) => {
+  const kind = kindOf(new URL(request.url, address).pathname);
+  response.on('finish', () => sent.push({ kind, bytes: Number(response.getHeader('Content-Length') ?? 0), at: Date.now() }));
+});
+/** Bytes by kind until a time: what is kept for visits without a network comes later. */
+function bytesUntil(time) {
+  const bytes = { page: 0, engine: 0, model: 0 };
+  for (const file of sent) if (file.at <= time) bytes[file.kind] += file.bytes;
+  return bytes;
+}
 
 async function first() {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  for (const kind of Object.keys(sent)) sent[kind] = 0;
-  const { page, painted } = await visit(context);
-  const bytes = { ...sent };
+  sent.length = 0;
+  const { page, painted, at } = await visit(context);
+  const bytes = bytesUntil(at);
   // Once the page is at rest, all files are kept.
   await page.evaluate(async () => {
     const { active } = await navigator.serviceWorker.ready;
