@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#if _LIBCPP_VERSION < 16000
+#if _LIBCPP_VERSION < 200000
 
 namespace std {
 namespace {
@@ -47,6 +47,24 @@ from_chars_result read(const char* first, const char* last, T& value,
   value = parsed;
   return result;
 }
+
+}  // namespace
+
+from_chars_result from_chars(const char* first, const char* last, float& value) {
+  return read(first, last, value, strtof);
+}
+from_chars_result from_chars(const char* first, const char* last, double& value) {
+  return read(first, last, value, strtod);
+}
+
+}  // namespace std
+
+#endif
+
+#if _LIBCPP_VERSION < 16000
+
+namespace std {
+namespace {
 
 // The shortest decimal: 0.d₁d₂… × 10^point.
 struct Decimal {
@@ -115,13 +133,6 @@ string in_fewest(const Decimal& decimal) {
 }
 
 }  // namespace
-
-from_chars_result from_chars(const char* first, const char* last, float& value) {
-  return read(first, last, value, strtof);
-}
-from_chars_result from_chars(const char* first, const char* last, double& value) {
-  return read(first, last, value, strtod);
-}
 
 to_chars_result to_chars(char* first, char* last, float value) {
   return write(first, last, value, in_fewest);

@@ -36,7 +36,7 @@ class SharedBytes {
   SharedBytes(int descriptor, std::byte* data, std::size_t size)
       : descriptor_(descriptor), data_(data), size_(size) {}
 
-  int descriptor_;  // others find the memory by it
+  [[maybe_unused]] int descriptor_;  // others find the memory by it
   std::byte* data_;
   std::size_t size_;
   bool is_sealed_ = false;

@@ -1,8 +1,23 @@
-// What heed uses of C++20's library and Emscripten's older ones lack (before version 16 of libc++).
-// Given to every source of this target by -include; newer libraries have it all.
+// What heed uses of C++20's library and Emscripten's older ones lack (before version 16 of libc++;
+// before 20 the first). Given to every source of this target by -include; newer libraries have it
+// all.
 #pragma once
 
 #include <version>
+
+#if _LIBCPP_VERSION < 200000
+
+#include <charconv>
+
+namespace std {
+
+// Of floating point; those of integers are there.
+from_chars_result from_chars(const char* first, const char* last, float& value);
+from_chars_result from_chars(const char* first, const char* last, double& value);
+
+}  // namespace std
+
+#endif
 
 #if _LIBCPP_VERSION < 16000
 
@@ -26,9 +41,7 @@ constexpr To bit_cast(const From& from) noexcept {
   return __builtin_bit_cast(To, from);
 }
 
-// Of floating point; those of integers are there.
-from_chars_result from_chars(const char* first, const char* last, float& value);
-from_chars_result from_chars(const char* first, const char* last, double& value);
+// Of floating point, likewise.
 to_chars_result to_chars(char* first, char* last, float value);
 to_chars_result to_chars(char* first, char* last, double value);
 // The shortest digits that read back, in this format: scientific or fixed.
