@@ -9,6 +9,7 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
+#include "base/random.h"
 #include "checkpoint/gguf.h"
 #include "formats/gguf_save.h"
 #include "formats/model_files.h"
