@@ -48,6 +48,10 @@ if(TARGET heed_mpi)  # the program looks for it there
   install(TARGETS heed_mpi LIBRARY DESTINATION ${heed_library_folder} COMPONENT mpi)
   add_dependencies(heed heed_mpi)
 endif()
+if(TARGET heed_cuda)  # likewise, of CUDA
+  install(TARGETS heed_cuda LIBRARY DESTINATION ${heed_library_folder} COMPONENT cuda)
+  add_dependencies(heed heed_cuda)
+endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(CODE "set(program \"$<TARGET_FILE:heed>\")\nset(folder ${heed_library_folder})"
   COMPONENT libraries EXCLUDE_FROM_ALL)

@@ -35,8 +35,11 @@ set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_COMPILE_OPTIONS -f
 # Sockets, processes of a group, figures in files; the library's own interface and its benchmarks, and the training of
 # sparse dictionaries, which only it and the command line have; kernels as plain loops, which tests compare with.
 file(GLOB heed_reference_kernels RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/reference/*.cc)
+file(GLOB heed_cuda_kernels RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cc)
 set(heed_unused_in_browsers
   ${heed_reference_kernels}
+  ${heed_cuda_kernels}
+  tensor/device_pool.cc
   comm/exchange_queue.cc comm/launch.cc comm/transport_group.cc comm/watch.cc
   engine/activations.cc engine/attention_reader.cc engine/evaluate.cc engine/explain.cc engine/feature_training.cc
   engine/generations.cc engine/hooked_runs.cc engine/hooks.cc engine/model.cc

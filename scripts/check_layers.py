@@ -33,6 +33,9 @@ CONFINED = {
     "openssl": "src/base",
     "httplib.h": "tests",
     "mpi.h": "src/comm/mpi",
+    "cuda.h": "src/kernels/cuda",
+    "cuda_runtime.h": "src/kernels/cuda",
+    "cublasLt.h": "src/kernels/cuda",
     "pybind11": "python/src",
 }
 

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -157,6 +158,10 @@ class PreparedWeight {
   // Those of the panel; meaningless in bf16, which has none.
   const std::byte* scales(std::int64_t index) const { return data_.get() + scales_at(index); }
 
+  // A copy of all panels and scales in the opened accelerator's memory, panel 0 at its beginning,
+  // made when it is first asked for. Copies of a weight share it. May be called by any thread.
+  const std::byte* on_accelerator() const;
+
   // The weight that is read after this one, borrowed: threads that wait for others fetch the
   // beginning of their part of it. Null: none is known.
   const PreparedWeight* next() const { return next_; }
@@ -167,6 +172,11 @@ class PreparedWeight {
   std::vector<float> restored_row(std::int64_t output) const;
 
  private:
+  struct AcceleratorCopy {
+    std::mutex mutex;
+    Memory bytes;
+  };
+
   // One part, whose panels have places, but no memory.
   PreparedWeight(const Shape& shape, WeightFormat format);
 
@@ -187,6 +197,7 @@ class PreparedWeight {
   std::int64_t padded_inputs_ = 0;
   std::int64_t bytes_ = 0;
   std::shared_ptr<std::byte> data_;
+  std::shared_ptr<AcceleratorCopy> accelerator_copy_ = std::make_shared<AcceleratorCopy>();
   const PreparedWeight* next_ = nullptr;
 };
 

@@ -40,22 +40,28 @@ template <class T>
 class Arena {
  public:
   Arena() = default;
-  Arena(const ArenaLayout& layout, ArenaMemory memory)
-      : memory_(memory == ArenaMemory::whole
-                    ? Tensor<T>(Shape{layout.size()})
+  Arena(const ArenaLayout& layout, ArenaMemory memory, Device device = {})
+      : memory_(memory == ArenaMemory::whole || !device.is_cpu()
+                    ? Tensor<T>(Shape{layout.size()}, device)
                     : Tensor<T>(reserve_memory(static_cast<std::size_t>(layout.size()) * sizeof(T)),
                                 Shape{layout.size()})) {}
-  explicit Arena(const ArenaLayout& layout) : memory_(Shape{layout.size()}) {}  // zeroed
+  explicit Arena(const ArenaLayout& layout, Device device = {})  // zeroed
+      : memory_(Shape{layout.size()}, device) {}
 
   std::span<T> all() { return memory_.span(); }
   std::span<const T> all() const { return memory_.span(); }
   bool present() const { return memory_.present(); }
+  Device device() const { return memory_.device(); }
 
   View<T> view(const ArenaLayout::Entry& entry) {
     return {memory_.data() + entry.offset, entry.shape};
   }
   View<const T> view(const ArenaLayout::Entry& entry) const {
     return {memory_.data() + entry.offset, entry.shape};
+  }
+  // Of a view of another arena of the same layout, the same elements of this one.
+  View<const T> same_of(const Arena& other, View<const T> view) const {
+    return {memory_.data() + (view.data() - other.memory_.data()), view.shape(), view.strides()};
   }
 
  private:

@@ -62,6 +62,8 @@ std::byte* map_memory(std::size_t bytes) {
 void ReleaseMemory::operator()(std::byte* memory) const noexcept {
   if (mapped > 0) {
     ::munmap(memory, mapped);
+  } else if (is_on_accelerator(memory)) {
+    release_on_accelerator(memory);
   } else {
     std::free(memory);
   }
@@ -84,6 +86,14 @@ Memory allocate_memory(std::size_t bytes) {
   if (large) ::madvise(memory, rounded, MADV_HUGEPAGE);
   if (!maps) std::memset(memory, 0, rounded);
   return Memory(memory, ReleaseMemory{maps ? rounded : 0});
+}
+
+Memory allocate_memory(std::size_t bytes, Device device) {
+  if (device.is_cpu()) return allocate_memory(bytes);
+  check(device == opened_device(), "the accelerator that this process has opened");
+  Memory memory(allocate_on_accelerator(bytes == 0 ? 1 : bytes), ReleaseMemory{});
+  clear_bytes(memory.get(), bytes);
+  return memory;
 }
 
 std::size_t page_bytes() {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "tensor/device.h"
 #include "tensor/shape.h"
 
 namespace heed {
@@ -38,6 +39,8 @@ class View {
   bool present() const { return data_ != nullptr; }
 
   T* data() const { return data_; }
+  // Where the elements are: only those of the processor are reached by indices.
+  Device device() const { return device_of(data_); }
   const Shape& shape() const { return shape_; }
   int rank() const { return shape_.rank(); }
   std::int64_t extent(int dimension) const { return shape_[dimension]; }

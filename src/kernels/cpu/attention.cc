@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/attention_blocks.h"
 #include "kernels/cpu/attention_row.h"
 #include "kernels/cpu/attention_tiles.h"
 #include "kernels/cpu/rounding.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
 namespace heed::kernels {
@@ -52,8 +52,8 @@ void forward_in_tiles(const TileAttention& tiles, const AttentionInput<float>& i
 
 }  // namespace
 
-void attention_forward(const AttentionInput<float>& input, View<float> out,
-                       View<float> log_sum_exp) {
+void cpu::attention_forward(const AttentionInput<float>& input, View<float> out,
+                            View<float> log_sum_exp) {
   checks::attention_output(input, out, log_sum_exp, "out");
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2);
@@ -134,9 +134,9 @@ void add_bias_gradients(const AttentionInput<float>& input, const float* shares,
 
 }  // namespace
 
-void attention_backward(const AttentionInput<float>& input, View<const float> out,
-                        View<const float> log_sum_exp, View<const float> d_out,
-                        const AttentionGradients<float>& gradients) {
+void cpu::attention_backward(const AttentionInput<float>& input, View<const float> out,
+                             View<const float> log_sum_exp, View<const float> d_out,
+                             const AttentionGradients<float>& gradients) {
   checks::attention_output(input, out, log_sum_exp, "out");
   checks::heads(d_out, input.query.shape(), "d_out");
   checks::attention_gradients(input, gradients);
@@ -219,14 +219,14 @@ void tile_by_tile(const AttentionInput<float>& input, const float* log_sum_exp,
 
 }  // namespace
 
-void attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,
-                           View<float> out) {
+void cpu::attention_scores_tile(const AttentionInput<float>& input, const AttentionTile& tile,
+                                View<float> out) {
   checks::attention_tile(input, tile, out);
   tile_by_tile(input, nullptr, tile, out);
 }
 
-void attention_pattern_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
-                            const AttentionTile& tile, View<float> out) {
+void cpu::attention_pattern_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
+                                 const AttentionTile& tile, View<float> out) {
   checks::attention_tile(input, tile, out);
   checks::attention_pattern(input, log_sum_exp);
   tile_by_tile(input, &log_sum_exp(tile.batch, tile.head, 0), tile, out);

@@ -5,10 +5,11 @@
 #include <numbers>
 
 #include "base/threads.h"
+#include "kernels/backends.h"
+#include "kernels/cache_checks.h"
 #include "kernels/cpu/attention_blocks.h"
 #include "kernels/cpu/attention_row.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/operand_checks.h"
 
 namespace heed::kernels {
 namespace {
@@ -206,33 +207,6 @@ void attend_many_queries(const QuantisedCacheAttention& input, const RowOutput& 
   });
 }
 
-// Checks rows (B, S, G, bytes) of the cache.
-void check_rows(const ConstQuantisedRows& rows, const Shape& memory, std::string_view name) {
-  require(rows.type != CacheType::f32, ErrorCode::invalid_argument,
-          "{} of type f32 is not quantised: expected bf16 or int8", name);
-  checks::heads(rows.rows, {memory[0], memory[1], memory[2], cache_row_bytes(rows.type, memory[3])},
-                name);
-  if (rows.type == CacheType::int8) {
-    require_shape(rows.scales, {memory[0], memory[1], memory[2]}, name);
-  }
-}
-
-void check_input(const QuantisedCacheAttention& input, const RowOutput& output) {
-  checks::rank(input.query, 4, "query");
-  checks::rank(input.key.rows, 4, "key");
-  const Shape& query = input.query.shape();
-  const Shape memory{query[0], input.key.rows.extent(1), input.key.rows.extent(2), query[3]};
-  checks::heads(input.query, query, "query");
-  check_rows(input.key, memory, "key");
-  check_rows(input.value, memory, "value");
-  require(input.key.type == input.value.type, ErrorCode::invalid_argument,
-          "keys are {} and values {}: expected the same type", cache_type_name(input.key.type),
-          cache_type_name(input.value.type));
-  checks::attention_options(input, query, memory[1], memory[2]);
-  checks::heads(output.out, query, "out");
-  checks::contiguous(output.log_sum_exp, Shape{query[0], query[2], query[1]}, "log_sum_exp");
-}
-
 }  // namespace
 
 void attend_few_queries(const AttentionInput<float>& input, View<float> out,
@@ -246,10 +220,10 @@ void attend_few_queries(const AttentionInput<float>& input, View<float> out,
       {out, log_sum_exp});
 }
 
-void attention_forward(const QuantisedCacheAttention& input, View<float> out,
-                       View<float> log_sum_exp) {
+void cpu::attention_forward(const QuantisedCacheAttention& input, View<float> out,
+                            View<float> log_sum_exp) {
+  checks::cache_attention(input, out, log_sum_exp);
   const RowOutput output{out, log_sum_exp};
-  check_input(input, output);
   if (input.query.size() == 0) return;
   if (positions_of(input) > few_queries) return attend_many_queries(input, output);
   attend_each_query(

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/threads.h"
-#include "kernels/kernels.h"
+#include "kernels/backends.h"
 #include "kernels/operand_checks.h"
 
 namespace heed::kernels {
@@ -32,7 +32,8 @@ void merge_row(const MergedRow& row, std::int64_t size) {
 
 }  // namespace
 
-void merge_attention(const AttentionPart<float>& part, View<float> out, View<float> log_sum_exp) {
+void cpu::merge_attention(const AttentionPart<float>& part, View<float> out,
+                          View<float> log_sum_exp) {
   checks::attention_part(part, out, log_sum_exp);
   const std::int64_t batch = out.extent(0), queries = out.extent(1), heads = out.extent(2);
   parallel_ranges(batch * queries, min_rows, [&](std::int64_t begin, std::int64_t end) {

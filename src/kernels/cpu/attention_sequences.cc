@@ -1,4 +1,5 @@
 #include "kernels/attention_sequences.h"
+#include "kernels/backends.h"
 
 #include <algorithm>
 
@@ -31,12 +32,12 @@ void attend_backward(const SequenceAttentionBackward& sequence) {
 
 }  // namespace
 
-void attention_forward(std::span<const SequenceAttention> sequences) {
+void cpu::attention_forward(std::span<const SequenceAttention> sequences) {
   parallel_items(std::ssize(sequences),
                  [&](std::int64_t index) { attend(sequences[static_cast<std::size_t>(index)]); });
 }
 
-void attention_backward(std::span<const SequenceAttentionBackward> sequences) {
+void cpu::attention_backward(std::span<const SequenceAttentionBackward> sequences) {
   const bool share_a_table = std::ranges::any_of(
       sequences, [](const auto& sequence) { return sequence.gradients.position_bias.present(); });
   if (share_a_table) {

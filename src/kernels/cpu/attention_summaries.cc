@@ -1,6 +1,7 @@
 // Row statistics and pooled tiles of the pattern: recomputes the scores of a tile, then sums along
 // its columns, which are queries.
 #include "kernels/attention_summaries.h"
+#include "kernels/backends.h"
 
 #include "base/threads.h"
 #include "kernels/cpu/scratch.h"
@@ -354,9 +355,9 @@ HWY_EXPORT(RowStatistics);
 HWY_EXPORT(PoolPatternBlock);
 HWY_EXPORT(PoolScoresBlock);
 
-void attention_row_statistics(const AttentionInput<float>& input, View<const float> log_sum_exp,
-                              View<const std::int32_t> tokens,
-                              const AttentionRowStatistics<float>& statistics) {
+void cpu::attention_row_statistics(const AttentionInput<float>& input,
+                                   View<const float> log_sum_exp, View<const std::int32_t> tokens,
+                                   const AttentionRowStatistics<float>& statistics) {
   checks::row_statistics(input, log_sum_exp, tokens, statistics);
   const std::int64_t batch = input.query.extent(0), queries = input.query.extent(1);
   const std::int64_t heads = input.query.extent(2), memory = input.key.extent(1);
@@ -372,9 +373,9 @@ void attention_row_statistics(const AttentionInput<float>& input, View<const flo
   });
 }
 
-void attention_pooled_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
-                           const AttentionTile& tile, std::int64_t pool,
-                           const PooledAttention<float>& out) {
+void cpu::attention_pooled_tile(const AttentionInput<float>& input, View<const float> log_sum_exp,
+                                const AttentionTile& tile, std::int64_t pool,
+                                const PooledAttention<float>& out) {
   checks::pooled_tile(input, tile, pool, out);
   if (log_sum_exp.present()) checks::attention_pattern(input, log_sum_exp);
   const Head head = head_of(input, tile.batch, tile.head);

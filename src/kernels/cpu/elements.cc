@@ -1,6 +1,7 @@
 // What moves, fills, adds up and compares numbers. Memory is the limit, or the call is rare: plain
 // loops, which the compiler vectorises without changing a bit.
 #include "kernels/elements.h"
+#include "kernels/backends.h"
 
 #include <atomic>
 #include <bit>
@@ -45,19 +46,19 @@ bool is_finite_in(float weight, WeightFormat format) {
 
 }  // namespace
 
-void fill(View<float> x, float value) {
+void cpu::fill(View<float> x, float value) {
   for_each_element([value](float& element) { element = value; }, x);
 }
 
-void copy(View<const float> from, View<float> to) { copy_elements(from, to); }
-void copy(View<const std::int32_t> from, View<std::int32_t> to) { copy_elements(from, to); }
-void copy(View<const std::byte> from, View<std::byte> to) { copy_elements(from, to); }
+void cpu::copy(View<const float> from, View<float> to) { copy_elements(from, to); }
+void cpu::copy(View<const std::int32_t> from, View<std::int32_t> to) { copy_elements(from, to); }
+void cpu::copy(View<const std::byte> from, View<std::byte> to) { copy_elements(from, to); }
 
-void scale(View<float> x, float factor) {
+void cpu::scale(View<float> x, float factor) {
   for_each_element([factor](float& element) { element *= factor; }, x);
 }
 
-void accumulate(View<const float> from, View<float> to, float factor) {
+void cpu::accumulate(View<const float> from, View<float> to, float factor) {
   require_shape(to, from.shape(), "the sum");
   if (factor == 1.0F) {
     return for_each_element([](const float& x, float& y) { y += x; }, from, to);
@@ -65,19 +66,19 @@ void accumulate(View<const float> from, View<float> to, float factor) {
   for_each_element([factor](const float& x, float& y) { y += factor * x; }, from, to);
 }
 
-void subtract(View<const float> x, View<const float> y, View<float> out) {
+void cpu::subtract(View<const float> x, View<const float> y, View<float> out) {
   require_shape(y, x.shape(), "y");
   require_shape(out, x.shape(), "out");
   for_each_element([](const float& a, const float& b, float& difference) { difference = a - b; }, x,
                    y, out);
 }
 
-void reciprocal(View<const float> x, View<float> out) {
+void cpu::reciprocal(View<const float> x, View<float> out) {
   require_shape(out, x.shape(), "out");
   for_each_element([](const float& a, float& b) { b = 1.0F / a; }, x, out);
 }
 
-bool equal_bits(View<const float> x, View<const float> y) {
+bool cpu::equal_bits(View<const float> x, View<const float> y) {
   require_shape(y, x.shape(), "y");
   return ElementRows<const float, const float>(x, y).all_of(
       [](std::int64_t count, ElementRow<const float> a, ElementRow<const float> b) {
@@ -95,13 +96,14 @@ bool equal_bits(View<const float> x, View<const float> y) {
       });
 }
 
-double sum(View<const float> x, double start) {
+double cpu::sum(View<const float> x, double start) {
   checks::rank(x, 1, "x");
   for (std::int64_t i = 0; i < x.extent(0); ++i) start += x(i);
   return start;
 }
 
-void gather_rows(View<const float> from, std::span<const std::int32_t> indices, View<float> to) {
+void cpu::gather_rows(View<const float> from, std::span<const std::int32_t> indices,
+                      View<float> to) {
   checks::indexed_rows(from, indices, to);
   const std::int64_t columns = to.extent(1);
   if (columns == 0) return;
@@ -118,8 +120,8 @@ void gather_rows(View<const float> from, std::span<const std::int32_t> indices, 
 }
 
 // Threads own columns, not rows: a row met twice is summed by one thread, in order.
-void scatter_add_rows(View<const float> from, std::span<const std::int32_t> indices,
-                      View<float> to) {
+void cpu::scatter_add_rows(View<const float> from, std::span<const std::int32_t> indices,
+                           View<float> to) {
   checks::indexed_rows(to, indices, from);
   const std::int64_t rows = from.extent(0), columns = from.extent(1);
   if (from.size() == 0) return;
@@ -139,7 +141,7 @@ void scatter_add_rows(View<const float> from, std::span<const std::int32_t> indi
       });
 }
 
-void softmax_rows(View<const float> scores, View<float> out) {
+void cpu::softmax_rows(View<const float> scores, View<float> out) {
   checks::same_rows(scores, out, "scores", "out");
   const std::int64_t columns = scores.extent(1);
   if (columns == 0) return;
@@ -164,7 +166,7 @@ void softmax_rows(View<const float> scores, View<float> out) {
                   });
 }
 
-void softmax_rows_backward(View<const float> pattern, View<float> gradient) {
+void cpu::softmax_rows_backward(View<const float> pattern, View<float> gradient) {
   checks::same_rows(pattern, gradient, "pattern", "gradient");
   const std::int64_t columns = pattern.extent(1);
   if (columns == 0) return;
@@ -183,7 +185,7 @@ void softmax_rows_backward(View<const float> pattern, View<float> gradient) {
                   });
 }
 
-void mix_rows(View<const float> pattern, View<const float> value, View<float> out) {
+void cpu::mix_rows(View<const float> pattern, View<const float> value, View<float> out) {
   checks::mixed_rows(pattern, value, out);
   const std::int64_t columns = value.extent(1);
   parallel_ranges(pattern.extent(0), element_grain / std::max<std::int64_t>(value.size(), 1) + 1,
@@ -206,7 +208,7 @@ void mix_rows(View<const float> pattern, View<const float> value, View<float> ou
                   });
 }
 
-void standardise_rows(const StandardisedRows& rows, View<float> out) {
+void cpu::standardise_rows(const StandardisedRows& rows, View<float> out) {
   checks::standardised_rows(rows.x, rows.mean, rows.reciprocal_deviation);
   checks::same_rows(rows.x, out, "x", "out");
   const std::int64_t columns = out.extent(1);
@@ -216,8 +218,9 @@ void standardise_rows(const StandardisedRows& rows, View<float> out) {
   }
 }
 
-void standardise_rows_backward(const StandardisedRows& rows, View<const float> gain,
-                               View<const float> d_out, const StandardisedGradients& gradients) {
+void cpu::standardise_rows_backward(const StandardisedRows& rows, View<const float> gain,
+                                    View<const float> d_out,
+                                    const StandardisedGradients& gradients) {
   checks::standardised_rows(rows.x, rows.mean, rows.reciprocal_deviation);
   checks::same_rows(rows.x, d_out, "x", "d_out");
   checks::same_rows(rows.x, gradients.rows, "x", "the gradient of rows");
@@ -236,8 +239,8 @@ void standardise_rows_backward(const StandardisedRows& rows, View<const float> g
   }
 }
 
-void constant_scale_norm_backward(const ConstantScaleNorm& norm, View<const float> d_out,
-                                  View<float> d_x) {
+void cpu::constant_scale_norm_backward(const ConstantScaleNorm& norm, View<const float> d_out,
+                                       View<float> d_x) {
   checks::same_rows(d_out, d_x, "d_out", "d_x");
   require_shape(norm.gain, {d_out.extent(1)}, "gain");
   require_shape(norm.reciprocal_deviation, {d_out.extent(0)}, "reciprocal_deviation");
@@ -255,7 +258,8 @@ void constant_scale_norm_backward(const ConstantScaleNorm& norm, View<const floa
   }
 }
 
-void apply_gain(View<const float> x, const NormParameters<float>& parameters, View<float> out) {
+void cpu::apply_gain(View<const float> x, const NormParameters<float>& parameters,
+                     View<float> out) {
   checks::same_rows(x, out, "x", "out");
   require_shape(parameters.gain, {x.extent(1)}, "gain");
   if (parameters.bias.present()) require_shape(parameters.bias, {x.extent(1)}, "bias");
@@ -267,7 +271,7 @@ void apply_gain(View<const float> x, const NormParameters<float>& parameters, Vi
   }
 }
 
-void sinusoids(View<float> sine, View<float> cosine) {
+void cpu::sinusoids(View<float> sine, View<float> cosine) {
   checks::sinusoids(sine, cosine);
   const auto channels = static_cast<double>(sine.extent(1) + cosine.extent(1));
   for (std::int64_t t = 0; t < sine.extent(0); ++t) {
@@ -280,7 +284,7 @@ void sinusoids(View<float> sine, View<float> cosine) {
   }
 }
 
-void rotary_angles(const RotaryAngles& angles, View<float> cosine, View<float> sine) {
+void cpu::rotary_angles(const RotaryAngles& angles, View<float> cosine, View<float> sine) {
   checks::rotary_angles(angles.positions, angles.frequencies, cosine, sine);
   require(angles.rows.empty() || angles.rows.size() == angles.positions.size(),
           ErrorCode::invalid_argument, "{} rows of frequencies for {} positions",
@@ -299,7 +303,7 @@ void rotary_angles(const RotaryAngles& angles, View<float> cosine, View<float> s
   });
 }
 
-void fill_normal(View<float> matrix, const NormalDeviates& deviates) {
+void cpu::fill_normal(View<float> matrix, const NormalDeviates& deviates) {
   checks::rank(matrix, 2, "matrix");
   require(deviates.begin >= 0 && deviates.begin <= deviates.end && deviates.end <= matrix.size(),
           ErrorCode::invalid_argument, "elements {} to {} are outside of a matrix of {}",
@@ -320,7 +324,7 @@ void fill_normal(View<float> matrix, const NormalDeviates& deviates) {
   });
 }
 
-void touch_pages(View<float> matrix) {
+void cpu::touch_pages(View<float> matrix) {
   constexpr std::int64_t page = 4096 / sizeof(float);
   checks::rank(matrix, 2, "matrix");
   checks::contiguous(matrix, matrix.shape(), "matrix");
@@ -330,7 +334,7 @@ void touch_pages(View<float> matrix) {
   });
 }
 
-std::optional<float> find_not_finite(std::span<const float> weights, WeightFormat format) {
+std::optional<float> cpu::find_not_finite(std::span<const float> weights, WeightFormat format) {
   constexpr float usual = 0x1p127F;  // below it, none grows to infinity
   std::atomic<bool> all_usual = true;
   parallel_ranges(std::ssize(weights), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
@@ -346,9 +350,9 @@ std::optional<float> find_not_finite(std::span<const float> weights, WeightForma
   return found == weights.end() ? std::nullopt : std::optional(*found);
 }
 
-void cross_entropy_piece_losses(const VocabularySums<float>& sums, std::int64_t vocabulary,
-                                View<const std::int32_t> targets, View<float> losses,
-                                const LabelSmoothing<float>& smoothing) {
+void cpu::cross_entropy_piece_losses(const VocabularySums<float>& sums, std::int64_t vocabulary,
+                                     View<const std::int32_t> targets, View<float> losses,
+                                     const LabelSmoothing<float>& smoothing) {
   checks::piece_losses(sums, targets, losses, smoothing);
   for (std::int64_t n = 0; n < targets.extent(0); ++n) {
     const bool is_ignored = targets(n) == ignored_target;

@@ -1,7 +1,7 @@
 // Operations on elements: activations, dropout, addition, embedding's table look-ups.
 #include "base/threads.h"
+#include "kernels/backends.h"
 #include "kernels/dropout_hash.h"
-#include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -120,7 +120,7 @@ void over_elements(std::int64_t size, std::int64_t grain, Body&& body) {
 
 }  // namespace
 
-void activation_forward(View<const float> x, Activation activation, View<float> out) {
+void cpu::activation_forward(View<const float> x, Activation activation, View<float> out) {
   checks::same_shape(x, out, "x", "out");
   over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
     HWY_DYNAMIC_DISPATCH(ActivateRange)
@@ -128,8 +128,8 @@ void activation_forward(View<const float> x, Activation activation, View<float> 
   });
 }
 
-void activation_backward(View<const float> x, Activation activation, View<const float> d_out,
-                         View<float> d_x) {
+void cpu::activation_backward(View<const float> x, Activation activation, View<const float> d_out,
+                              View<float> d_x) {
   checks::same_shape(x, d_out, "x", "d_out");
   checks::same_shape(x, d_x, "x", "d_x");
   over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
@@ -138,7 +138,7 @@ void activation_backward(View<const float> x, Activation activation, View<const 
   });
 }
 
-void soft_cap_forward(View<const float> x, float cap, View<float> out) {
+void cpu::soft_cap_forward(View<const float> x, float cap, View<float> out) {
   checks::soft_cap(cap);
   checks::same_shape(x, out, "x", "out");
   over_elements(x.size(), costly_grain, [&](std::int64_t begin, std::size_t count) {
@@ -146,7 +146,8 @@ void soft_cap_forward(View<const float> x, float cap, View<float> out) {
   });
 }
 
-void soft_cap_backward(View<const float> out, float cap, View<const float> d_out, View<float> d_x) {
+void cpu::soft_cap_backward(View<const float> out, float cap, View<const float> d_out,
+                            View<float> d_x) {
   checks::soft_cap(cap);
   checks::same_shape(out, d_out, "out", "d_out");
   checks::same_shape(out, d_x, "out", "d_x");
@@ -156,7 +157,7 @@ void soft_cap_backward(View<const float> out, float cap, View<const float> d_out
   });
 }
 
-void dropout(View<const float> x, const Dropout& dropout, View<float> out) {
+void cpu::dropout(View<const float> x, const Dropout& dropout, View<float> out) {
   checks::rank(x, 2, "x");
   checks::same_shape(x, out, "x", "out");
   checks::dropout(dropout);
@@ -173,7 +174,7 @@ void dropout(View<const float> x, const Dropout& dropout, View<float> out) {
                   });
 }
 
-void add(View<const float> x, View<const float> y, View<float> out) {
+void cpu::add(View<const float> x, View<const float> y, View<float> out) {
   checks::same_shape(x, y, "x", "y");
   checks::same_shape(x, out, "x", "out");
   over_elements(x.size(), cheap_grain, [&](std::int64_t begin, std::size_t count) {
@@ -182,7 +183,7 @@ void add(View<const float> x, View<const float> y, View<float> out) {
   });
 }
 
-void embedding_forward(const EmbeddingInput<float>& input, View<float> out) {
+void cpu::embedding_forward(const EmbeddingInput<float>& input, View<float> out) {
   checks::embedding(input, out, EmbeddingGradients<float>{}, "out");
   const std::int64_t positions = out.extent(1), channels = out.extent(2);
   if (out.size() == 0) return;
@@ -209,8 +210,8 @@ void embedding_forward(const EmbeddingInput<float>& input, View<float> out) {
 }
 
 // Threads own channels, not rows: a token met twice is summed by one thread, in order.
-void embedding_backward(const EmbeddingInput<float>& input, View<const float> d_out,
-                        const EmbeddingGradients<float>& gradients) {
+void cpu::embedding_backward(const EmbeddingInput<float>& input, View<const float> d_out,
+                             const EmbeddingGradients<float>& gradients) {
   checks::embedding(input, d_out, gradients, "d_out");
   const std::int64_t positions = d_out.extent(1), channels = d_out.extent(2);
   if (d_out.size() == 0) return;

@@ -1,6 +1,6 @@
 // An activation that gates another projection.
 #include "base/threads.h"
-#include "kernels/kernels.h"
+#include "kernels/backends.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -80,8 +80,8 @@ void over_ranges(std::int64_t size, Body&& body) {
 
 }  // namespace
 
-void gated_activation_forward(View<const float> gate, View<const float> up, Activation activation,
-                              View<float> out) {
+void cpu::gated_activation_forward(View<const float> gate, View<const float> up,
+                                   Activation activation, View<float> out) {
   checks::same_shape(gate, up, "gate", "up");
   checks::same_shape(gate, out, "gate", "out");
   over_ranges(gate.size(), [&](std::int64_t begin, std::size_t count) {
@@ -90,8 +90,9 @@ void gated_activation_forward(View<const float> gate, View<const float> up, Acti
   });
 }
 
-void gated_activation_backward(View<const float> gate, View<const float> up, Activation activation,
-                               View<const float> d_out, View<float> d_gate, View<float> d_up) {
+void cpu::gated_activation_backward(View<const float> gate, View<const float> up,
+                                    Activation activation, View<const float> d_out,
+                                    View<float> d_gate, View<float> d_up) {
   checks::gated_activation_backward(gate, up, d_out, d_gate, d_up);
   over_ranges(gate.size(), [&](std::int64_t begin, std::size_t count) {
     HWY_DYNAMIC_DISPATCH(DifferentiateGateRange)

@@ -1,7 +1,7 @@
 // Layer normalisation, row by row.
 #include "base/threads.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -101,8 +101,8 @@ namespace heed::kernels {
 HWY_EXPORT(NormRows);
 HWY_EXPORT(NormRowsBackward);
 
-void layer_norm_forward(View<const float> x, const NormParameters<float>& parameters,
-                        View<float> out, const NormStatistics<float>& statistics) {
+void cpu::layer_norm_forward(View<const float> x, const NormParameters<float>& parameters,
+                             View<float> out, const NormStatistics<float>& statistics) {
   checks::layer_norm(x, parameters, statistics);
   checks::contiguous(out, x.shape(), "out");
   const std::int64_t channels = x.extent(1);
@@ -112,9 +112,9 @@ void layer_norm_forward(View<const float> x, const NormParameters<float>& parame
   });
 }
 
-void layer_norm_backward(View<const float> x, const NormParameters<float>& parameters,
-                         const NormStatistics<float>& statistics, View<const float> d_out,
-                         View<float> d_x, const NormGradients<float>& gradients) {
+void cpu::layer_norm_backward(View<const float> x, const NormParameters<float>& parameters,
+                              const NormStatistics<float>& statistics, View<const float> d_out,
+                              View<float> d_x, const NormGradients<float>& gradients) {
   checks::layer_norm_backward(x, parameters, statistics, d_out, d_x, gradients);
   const std::int64_t rows = x.extent(0), channels = x.extent(1);
   if (rows == 0) return;

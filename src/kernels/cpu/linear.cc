@@ -1,11 +1,11 @@
 // y = x·Wᵀ + b: a matrix product for many rows; for a few, as in decoding, dot products that read
 // each weight once, at memory bandwidth.
 #include "base/threads.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/dot_products.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/product_kernels.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -119,7 +119,7 @@ void multiply_few_rows(View<const float> x, const LinearParameters<float>& param
 void multiply_by_weight(View<const float> x, const LinearParameters<float>& parameters,
                         View<float> out, std::int64_t positions) {
   if (parameters.prepared != nullptr) {
-    return prepared_linear_forward(x, *parameters.prepared, parameters.bias, out, positions);
+    return cpu::prepared_linear_forward(x, *parameters.prepared, parameters.bias, out, positions);
   }
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = out.extent(1);
   const std::int64_t length = positions == 0 ? rows : (positions == decoding_step ? 1 : positions);
@@ -145,8 +145,8 @@ void multiply_by_weight(View<const float> x, const LinearParameters<float>& para
 
 }  // namespace
 
-void linear_forward(View<const float> x, const LinearParameters<float>& parameters, View<float> out,
-                    std::int64_t positions) {
+void cpu::linear_forward(View<const float> x, const LinearParameters<float>& parameters,
+                         View<float> out, std::int64_t positions) {
   checks::linear(x, parameters.weight, out, parameters.bias, "x", "out");
   checks::positions(positions);
   multiply_by_weight(x, parameters, out, positions);
@@ -154,8 +154,8 @@ void linear_forward(View<const float> x, const LinearParameters<float>& paramete
 }
 
 // out = x·Wᵀ: d_x = d_out·W
-void linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,
-                           Precision precision) {
+void cpu::linear_backward_input(View<const float> weight, View<const float> d_out, View<float> d_x,
+                                Precision precision) {
   checks::linear(d_x, weight, d_out, View<const float>{}, "d_x", "d_out");
   const std::int64_t rows = d_x.extent(0), inputs = d_x.extent(1), outputs = d_out.extent(1);
   if (d_x.size() == 0) return;
@@ -169,8 +169,8 @@ void linear_backward_input(View<const float> weight, View<const float> d_out, Vi
 }
 
 // out = x·Wᵀ + bias: d_W += d_outᵀ·x, d_bias += Σ over rows of d_out
-void linear_backward_parameters(View<const float> x, View<const float> d_out,
-                                const LinearGradients<float>& gradients, Precision precision) {
+void cpu::linear_backward_parameters(View<const float> x, View<const float> d_out,
+                                     const LinearGradients<float>& gradients, Precision precision) {
   if (!gradients.weight.present()) return;
   checks::linear(x, gradients.weight, d_out, gradients.bias, "x", "d_out");
   const std::int64_t rows = x.extent(0), inputs = x.extent(1), outputs = d_out.extent(1);

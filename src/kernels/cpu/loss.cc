@@ -1,6 +1,6 @@
 // Cross-entropy, row by row.
 #include "base/threads.h"
-#include "kernels/kernels.h"
+#include "kernels/backends.h"
 #include "kernels/log_sum_exp.h"
 #include "kernels/operand_checks.h"
 
@@ -146,8 +146,8 @@ float log_add_exp(float a, float b) {
 
 }  // namespace
 
-void cross_entropy_forward(View<const float> logits, View<const std::int32_t> targets,
-                           View<float> losses, const LabelSmoothing<float>& smoothing) {
+void cpu::cross_entropy_forward(View<const float> logits, View<const std::int32_t> targets,
+                                View<float> losses, const LabelSmoothing<float>& smoothing) {
   checks::cross_entropy(logits, targets, losses, smoothing);
   const auto size = static_cast<std::size_t>(logits.extent(1));
   const Losses results{targets, losses, smoothing};
@@ -157,9 +157,9 @@ void cross_entropy_forward(View<const float> logits, View<const std::int32_t> ta
   });
 }
 
-void cross_entropy_forward_backward(View<float> logits, View<const std::int32_t> targets,
-                                    float scale, View<float> losses,
-                                    const LabelSmoothing<float>& smoothing) {
+void cpu::cross_entropy_forward_backward(View<float> logits, View<const std::int32_t> targets,
+                                         float scale, View<float> losses,
+                                         const LabelSmoothing<float>& smoothing) {
   checks::cross_entropy(logits, targets, losses, smoothing);
   const auto size = static_cast<std::size_t>(logits.extent(1));
   const Losses results{targets, losses, smoothing};
@@ -178,9 +178,9 @@ void cross_entropy_forward_backward(View<float> logits, View<const std::int32_t>
   });
 }
 
-void cross_entropy_piece_forward(View<const float> logits, const VocabularyPiece& piece,
-                                 View<const std::int32_t> targets,
-                                 const VocabularySums<float>& sums) {
+void cpu::cross_entropy_piece_forward(View<const float> logits, const VocabularyPiece& piece,
+                                      View<const std::int32_t> targets,
+                                      const VocabularySums<float>& sums) {
   checks::cross_entropy_piece(logits, piece, targets, sums.normaliser, "normalisers");
   checks::contiguous(sums.target_logit, targets.shape(), "logits of targets");
   if (sums.logit_sum.present()) checks::contiguous(sums.logit_sum, targets.shape(), "sums");
@@ -196,9 +196,10 @@ void cross_entropy_piece_forward(View<const float> logits, const VocabularyPiece
   });
 }
 
-void cross_entropy_piece_backward(View<float> logits, const VocabularyPiece& piece,
-                                  View<const std::int32_t> targets, View<const float> normalisers,
-                                  float scale, float smoothing_rate) {
+void cpu::cross_entropy_piece_backward(View<float> logits, const VocabularyPiece& piece,
+                                       View<const std::int32_t> targets,
+                                       View<const float> normalisers, float scale,
+                                       float smoothing_rate) {
   checks::cross_entropy_piece(logits, piece, targets, normalisers, "normalisers");
   const auto size = static_cast<std::size_t>(logits.extent(1));
   const float spread = scale * smoothing_rate / static_cast<float>(piece.vocabulary);

@@ -1,7 +1,7 @@
 // Operations over whole arenas: the optimizer step, the gradient norm, the check for non-finite
 // values. All are limited by memory bandwidth, so each reads and writes every element once.
 #include "base/threads.h"
-#include "kernels/kernels.h"
+#include "kernels/backends.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -122,7 +122,7 @@ std::span<const float> piece_of(std::span<const float> x, std::int64_t index) {
 
 }  // namespace
 
-void adamw_step(const AdamWState<float>& state, const AdamWStep<float>& step) {
+void cpu::adamw_step(const AdamWState<float>& state, const AdamWStep<float>& step) {
   checks::adamw(state, step);
   const double count = static_cast<double>(step.step);
   const auto correction1 =
@@ -137,7 +137,7 @@ void adamw_step(const AdamWState<float>& state, const AdamWStep<float>& step) {
   });
 }
 
-double squared_norm(std::span<const float> x) {
+double cpu::squared_norm(std::span<const float> x) {
   thread_local std::vector<double> sums;
   sums.assign(static_cast<std::size_t>(pieces(x.size())), 0.0);
   double* const results = sums.data();
@@ -152,7 +152,7 @@ double squared_norm(std::span<const float> x) {
   return total;
 }
 
-bool all_finite(std::span<const float> x) {
+bool cpu::all_finite(std::span<const float> x) {
   std::atomic<bool> finite = true;
   parallel_ranges(pieces(x.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end && finite.load(std::memory_order_relaxed); ++i) {

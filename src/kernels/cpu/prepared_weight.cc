@@ -11,6 +11,7 @@
 #include "base/shared_bytes.h"
 #include "base/threads.h"
 #include "base/topology.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/block_rows.h"
 #include "kernels/cpu/prefetch_distance.h"
 #include "kernels/cpu/prepared_formats.h"
@@ -330,6 +331,17 @@ void PreparedWeight::allocate(WeightMemory* memory) {
   data_ = memory == nullptr ? WeightMemory(bytes_).take(bytes_) : memory->take(bytes_);
 }
 
+const std::byte* PreparedWeight::on_accelerator() const {
+  const std::lock_guard lock(accelerator_copy_->mutex);
+  Memory& copy = accelerator_copy_->bytes;
+  if (copy == nullptr && bytes_ > 0) {
+    Memory made(allocate_on_accelerator(static_cast<std::size_t>(bytes_)), {});
+    copy_bytes(made.get(), data_.get(), static_cast<std::size_t>(bytes_));
+    copy = std::move(made);
+  }
+  return copy.get();
+}
+
 Tensor<float> PreparedWeight::restored() const {
   const PanelShape shape = shape_of(*this);
   Tensor<float> weight(Shape{outputs_, inputs_});
@@ -367,12 +379,14 @@ MultipliedWeight::MultipliedWeight(const LinearParameters<float>& linear) : line
 
 std::vector<float> multiplied_row(const LinearParameters<float>& linear, std::int64_t output) {
   if (linear.prepared != nullptr) return linear.prepared->restored_row(output);
-  const std::span<const float> row = linear.weight[output].span();
-  return {row.begin(), row.end()};
+  const View<const float> row = linear.weight[output];
+  std::vector<float> values(static_cast<std::size_t>(row.size()));
+  copy(row, View<float>(values.data(), row.shape()));
+  return values;
 }
 
-void prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
-                             View<const float> bias, View<float> out, std::int64_t positions) {
+void cpu::prepared_linear_forward(View<const float> x, const PreparedWeight& weight,
+                                  View<const float> bias, View<float> out, std::int64_t positions) {
   const std::int64_t rows = x.extent(0);
   require_shape(x, {rows, weight.inputs()}, "x");
   require_shape(out, {rows, weight.outputs()}, "out");

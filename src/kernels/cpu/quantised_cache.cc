@@ -1,11 +1,12 @@
 // Quantises and dequantises keys and values.
 #include "kernels/quantised_cache.h"
+#include "kernels/backends.h"
+#include "kernels/cache_checks.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "kernels/cpu/attention_row.h"
-#include "kernels/operand_checks.h"
 
 namespace heed::kernels {
 namespace {
@@ -15,12 +16,8 @@ constexpr std::string_view type_names[] = {"f32", "bf16", "int8"};
 // Calls body(b, s, h) for every row of `rows`, which must hold rows of `shape` (B, S, H, D).
 template <class Byte, class Number, class Body>
 void for_every_row(const QuantisedRows<Byte, Number>& rows, const Shape& shape, Body&& body) {
-  require(rows.type != CacheType::f32, ErrorCode::invalid_argument,
-          "rows of type f32 are not quantised: expected bf16 or int8");
-  checks::heads(rows.rows, {shape[0], shape[1], shape[2], cache_row_bytes(rows.type, shape[3])},
-                "rows");
+  checks::cache_rows(rows, shape, "rows");
   const bool scaled = rows.type == CacheType::int8;
-  if (scaled) require_shape(rows.scales, {shape[0], shape[1], shape[2]}, "scales");
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t s = 0; s < shape[1]; ++s) {
       for (std::int64_t h = 0; h < shape[2]; ++h) {
@@ -53,7 +50,7 @@ std::int64_t cache_row_bytes_with_scale(CacheType type, std::int64_t head_size) 
   return cache_row_bytes(type, head_size) + (type == CacheType::int8 ? scale : 0);
 }
 
-void quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
+void cpu::quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
   checks::heads(from, from.shape(), "keys or values");
   for_every_row(
       to, from.shape(), [&](std::int64_t b, std::int64_t s, std::int64_t h, float* scale) {
@@ -61,7 +58,7 @@ void quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
       });
 }
 
-void dequantise_rows(const ConstQuantisedRows& from, View<float> to) {
+void cpu::dequantise_rows(const ConstQuantisedRows& from, View<float> to) {
   checks::heads(to, to.shape(), "restored rows");
   for_every_row(
       from, to.shape(), [&](std::int64_t b, std::int64_t s, std::int64_t h, const float* scale) {

@@ -1,8 +1,8 @@
 // Root mean square normalisation, row by row or head by head.
 #include "base/threads.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/rms_operands.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -104,8 +104,8 @@ namespace heed::kernels {
 HWY_EXPORT(NormaliseHeads);
 HWY_EXPORT(DifferentiateHeads);
 
-void rms_norm_forward(View<const float> x, const NormParameters<float>& parameters, View<float> out,
-                      View<float> reciprocal_deviation) {
+void cpu::rms_norm_forward(View<const float> x, const NormParameters<float>& parameters,
+                           View<float> out, View<float> reciprocal_deviation) {
   checks::rms_norm(x, parameters, out, reciprocal_deviation, "out");
   const RmsOperands operands = rms_operands(x, parameters);
   const StridedHeads<float> to(out);
@@ -116,9 +116,9 @@ void rms_norm_forward(View<const float> x, const NormParameters<float>& paramete
                   });
 }
 
-void rms_norm_backward(View<const float> x, const NormParameters<float>& parameters,
-                       View<const float> reciprocal_deviation, View<const float> d_out,
-                       View<float> d_x, const NormGradients<float>& gradients) {
+void cpu::rms_norm_backward(View<const float> x, const NormParameters<float>& parameters,
+                            View<const float> reciprocal_deviation, View<const float> d_out,
+                            View<float> d_x, const NormGradients<float>& gradients) {
   checks::rms_norm_backward(x, parameters, reciprocal_deviation, d_out, d_x, gradients);
   const RmsOperands operands = rms_operands(x, parameters);
   const std::int64_t rows = x.extent(0) * operands.heads, channels = operands.channels;

@@ -1,7 +1,7 @@
 // Rotary position embeddings, in place.
 #include "base/threads.h"
+#include "kernels/backends.h"
 #include "kernels/cpu/strided_heads.h"
-#include "kernels/kernels.h"
 #include "kernels/operand_checks.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -98,9 +98,9 @@ void rotate(const View<float>& x, const RotaryTable<float>& table, float directi
 
 }  // namespace
 
-void rotary_forward(View<float> x, const RotaryTable<float>& table) { rotate(x, table, 1.0F); }
+void cpu::rotary_forward(View<float> x, const RotaryTable<float>& table) { rotate(x, table, 1.0F); }
 
-void rotary_backward(View<float> d_x, const RotaryTable<float>& table) {
+void cpu::rotary_backward(View<float> d_x, const RotaryTable<float>& table) {
   rotate(d_x, table, -1.0F);
 }
 

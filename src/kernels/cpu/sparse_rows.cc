@@ -1,6 +1,7 @@
 // Sums of a few rows of a matrix: columns block by block, so that sums stay in registers while the
 // rows go by.
 #include "kernels/sparse_rows.h"
+#include "kernels/backends.h"
 
 #include "base/error.h"
 
@@ -81,14 +82,14 @@ void require_sparse_rows(const SparseRows& rows, std::int64_t columns) {
 
 }  // namespace
 
-void add_sparse_rows(const SparseRows& rows, std::span<float> out) {
+void cpu::add_sparse_rows(const SparseRows& rows, std::span<float> out) {
   require_sparse_rows(rows, static_cast<std::int64_t>(out.size()));
   check(rows.factors.size() == rows.indices.size(), "a factor for each sparse row");
   HWY_DYNAMIC_DISPATCH(AddSparse)(rows, out.data(), out.size());
 }
 
-void multiply_sparse_rows(const SparseRows& rows, std::span<const float> x,
-                          std::span<float> products) {
+void cpu::multiply_sparse_rows(const SparseRows& rows, std::span<const float> x,
+                               std::span<float> products) {
   require_sparse_rows(rows, static_cast<std::int64_t>(x.size()));
   check(products.size() == rows.indices.size(), "a product for each sparse row");
   HWY_DYNAMIC_DISPATCH(MultiplySparse)(rows, x.data(), x.size(), products.data());

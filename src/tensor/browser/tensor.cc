@@ -71,6 +71,11 @@ Memory allocate_memory(std::size_t bytes) {
   return Memory(memory, ReleaseMemory{});
 }
 
+Memory allocate_memory(std::size_t bytes, Device device) {
+  check(device.is_cpu(), "a browser has no accelerator");
+  return allocate_memory(bytes);
+}
+
 std::size_t page_bytes() { return page; }
 
 Memory reserve_memory(std::size_t bytes) {

@@ -1,0 +1,26 @@
+# The kernels of NVIDIA's devices, a library that the program loads when a device is asked for: the
+# program itself does not need CUDA. Built where nvcc is found, works, and has cuBLASLt beside it.
+if(HEED_CUDA STREQUAL "AUTO")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    find_package(CUDAToolkit 12 QUIET)
+  endif()
+else()
+  find_package(CUDAToolkit 12 REQUIRED)
+endif()
+if(TARGET CUDA::cublasLt AND TARGET CUDA::cuda_driver)
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    # Ampere and Ada; Hopper. For later ones the driver compiles what is of the last of them.
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  enable_language(CUDA)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
+  add_library(heed_cuda MODULE ${sources})
+  set_target_properties(heed_cuda PROPERTIES PREFIX "" CUDA_STANDARD 17 POSITION_INDEPENDENT_CODE ON
+    UNITY_BUILD OFF LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  target_include_directories(heed_cuda PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(heed_cuda PRIVATE CUDA::cudart_static CUDA::cublasLt CUDA::cuda_driver)
+elseif(HEED_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "HEED_CUDA is ON, and CUDA has no cuBLASLt here: install NVIDIA's CUDA 12 or 13")
+endif()

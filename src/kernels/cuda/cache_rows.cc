@@ -1,0 +1,39 @@
+// Quantises and dequantises keys and values on a device.
+#include "kernels/backends.h"
+#include "kernels/cache_checks.h"
+#include "kernels/cuda/attention_operands.h"
+
+namespace heed::kernels {
+namespace {
+
+template <class Number, class Byte, class Scale>
+HeedCacheRows plain_rows(const View<Number>& numbers, const QuantisedRows<Byte, Scale>& rows) {
+  HeedCacheRows plain{};
+  plain.numbers = cuda::plain_heads(numbers);
+  plain.rows = cuda::plain_heads(rows.rows, cache_row_bytes(rows.type, 1));
+  if (rows.type == CacheType::int8) plain.scales = cuda::plain_heads(rows.scales);
+  plain.type = rows.type == CacheType::int8 ? HEED_ROWS_INT8 : HEED_ROWS_BF16;
+  plain.batch = static_cast<int>(numbers.extent(0));
+  plain.positions = static_cast<int>(numbers.extent(1));
+  plain.heads = static_cast<int>(numbers.extent(2));
+  plain.head_size = static_cast<int>(numbers.extent(3));
+  return plain;
+}
+
+}  // namespace
+
+void cuda::quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
+  checks::heads(from, from.shape(), "keys or values");
+  checks::cache_rows(to, from.shape(), "rows");
+  static const Function<HeedCacheRows> launch("quantise_rows");
+  if (from.size() > 0) launch(plain_rows(from, to));
+}
+
+void cuda::dequantise_rows(const ConstQuantisedRows& from, View<float> to) {
+  checks::heads(to, to.shape(), "restored rows");
+  checks::cache_rows(from, to.shape(), "rows");
+  static const Function<HeedCacheRows> launch("dequantise_rows");
+  if (to.size() > 0) launch(plain_rows(to, from));
+}
+
+}  // namespace heed::kernels

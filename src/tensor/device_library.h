@@ -1,0 +1,51 @@
+/* What heed_cuda.so and the program know of each other: functions of C, which the program finds by
+   their names, and plain structs. This is all that the library's sources include of the project,
+   but for arithmetic that needs no types of it. */
+#pragma once
+
+#include <stddef.h>
+
+/* Changes with any function or struct here and in src/kernels/cuda. */
+#define HEED_CUDA_VERSION 1
+
+/* Shapes of up to five dimensions. */
+#define HEED_CUDA_MAX_RANK 5
+
+/* A view of memory of the device: strides in elements. Where there is none, data is null. */
+struct HeedView {
+  void* data;
+  long long extent[HEED_CUDA_MAX_RANK];
+  long long stride[HEED_CUDA_MAX_RANK];
+  int rank;
+};
+
+/* A device, once it is open. */
+struct HeedCudaDevice {
+  void* begin;      /* of the addresses that its memory gets */
+  size_t addresses; /* bytes of them */
+  size_t chunk;     /* memory is mapped in multiples of so many bytes */
+  size_t total;     /* bytes of memory that it has */
+  int multiprocessors;
+  char name[256];
+};
+
+/* All functions return null, or what failed, in words that stay. They may be called by any thread;
+   what they launch is done in the order of the calls. */
+typedef const char* HeedCudaResult;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int heed_cuda_version(void);
+HeedCudaResult heed_cuda_open(int index, struct HeedCudaDevice* device);
+HeedCudaResult heed_cuda_map(size_t offset, size_t bytes);
+HeedCudaResult heed_cuda_unmap(size_t offset, size_t bytes);
+/* To the processor: done when it returns. From it: `from` may change then. */
+HeedCudaResult heed_cuda_copy_bytes(void* to, const void* from, size_t bytes);
+HeedCudaResult heed_cuda_clear_bytes(void* memory, size_t bytes);
+HeedCudaResult heed_cuda_synchronize(void);
+
+#ifdef __cplusplus
+}
+#endif
