@@ -17,6 +17,7 @@
 #include "cli/terminal/text.h"
 #include "engine/bench/training_rates.h"
 #include "engine/bench/work_cost.h"
+#include "engine/plan/gpus.h"
 #include "engine/plan/plan_report.h"
 
 namespace heed::cli {
@@ -198,6 +199,8 @@ struct PlanOptions {
   std::int64_t processes_per_node = 1;
   // Quantities with units; empty: this machine's, or not known.
   std::string cores, memory, price, flops, read, copies, tokens;
+  std::string gpu;                // of each process; empty: processors
+  std::string gpu_share = "0.4";  // of its published operations that products sustain
   std::string bandwidth = "10Gbit";
   std::string latency = "50us";
   std::string exchange = "during";
@@ -234,12 +237,16 @@ TrainSettings settings_of(const PlanOptions& options) {
   return settings;
 }
 
+// A GPU counts as the one core of its process.
 Cluster cluster_of(const PlanOptions& options) {
+  const auto processes = static_cast<double>(options.processes_per_node);
+  const double cores = options.gpu.empty() ? thread_count() : processes;
+  const double memory = options.gpu.empty() ? static_cast<double>(available_memory().value_or(0))
+                                            : processes * find_gpu(options.gpu).memory;
   return {.nodes = options.nodes,
           .processes_per_node = options.processes_per_node,
-          .cores_per_node = given_or(options.cores, Quantity::number, thread_count()),
-          .memory_per_node = given_or(options.memory, Quantity::bytes,
-                                      static_cast<double>(available_memory().value_or(0))),
+          .cores_per_node = given_or(options.cores, Quantity::number, cores),
+          .memory_per_node = given_or(options.memory, Quantity::bytes, memory),
           .bandwidth = parse_quantity(options.bandwidth, Quantity::rate),
           .latency = parse_quantity(options.latency, Quantity::time),
           .price_per_node_hour = given_or(options.price, Quantity::number, 0)};
@@ -266,14 +273,23 @@ TrainingRates rates_of(const PlanOptions& options, PlanRequest& request) {
       .sequences = shape.own_sequences,
       .progress = line.callback()};
   TrainingRates rates;
-  if (options.flops.empty()) {
+  if (!options.gpu.empty()) {
+    const Gpu& gpu = find_gpu(options.gpu);
+    const double share = parse_quantity(options.gpu_share, Quantity::number);
+    if (share <= 0 || share > 1)
+      fail_usage("--gpu-share takes a share of 1, not " + options.gpu_share);
+    const double products = options.flops.empty() ? share * gpu.products
+                                                  : parse_quantity(options.flops, Quantity::count);
+    rates = TrainingRates::uniform(products, gpu.bandwidth);
+    rates.copies = gpu.link;
+  } else if (options.flops.empty()) {
     rates = measure_training_rates(request.settings, measurement);
   } else {
     rates = TrainingRates::uniform(parse_quantity(options.flops, Quantity::count), 0);
     if (options.read.empty()) rates.memory = measure_memory_rate(shape.parameters, measurement);
   }
   if (!options.read.empty()) rates.memory = parse_quantity(options.read, Quantity::rate);
-  rates.copies = given_or(options.copies, Quantity::rate, 0);
+  rates.copies = given_or(options.copies, Quantity::rate, rates.copies);
   line.clear();
   return rates;
 }
@@ -308,6 +324,11 @@ void add_cluster_options(Command command, PlanOptions& options) {
         ->check(is_quantity(quantity))
         ->type_name(unit);
   };
+  command.add_option("--gpu", options.gpu, "Train on GPUs, one for each process: a100, h100, …")
+      ->type_name("NAME");
+  add("--gpu-share", options.gpu_share, Quantity::number, "X",
+      "The share of a GPU's published operations that products sustain")
+      ->capture_default_str();
   add("--cores", options.cores, Quantity::number, "N",
       "Cores of a node, shared ones as fractions [this machine's]");
   add("--memory", options.memory, Quantity::bytes, "BYTES",
