@@ -17,7 +17,7 @@ build=(build-essential g++ cmake ninja-build pkg-config git make
        libcairo2-dev fonts-dejavu-core
        libcurl4-openssl-dev libssl-dev ca-certificates)
 python=(python3 python3-dev python3-numpy python3-pip python3-setuptools python3-wheel pybind11-dev)
-tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev python3 python3-jinja2 python3-numpy
+tests=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev libboost-context-dev python3 python3-jinja2 python3-numpy
        python3-torch python3-sentencepiece mypy libopenmpi-dev openmpi-bin)
 # Of the libraries, their headers; utf8proc itself is asked during the build.
 wasm=(emscripten g++ cmake ninja-build make libhwy-dev nlohmann-json3-dev libfmt-dev libutf8proc-dev
@@ -26,7 +26,7 @@ wasm=(emscripten g++ cmake ninja-build make libhwy-dev nlohmann-json3-dev libfmt
 cross=(g++-aarch64-linux-gnu cmake ninja-build pkg-config git make qemu-user)
 cross_libraries=(libhwy-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
                  libutf8proc-dev libboost-dev zlib1g-dev libeigen3-dev
-                 libcairo2-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev libcpp-httplib-dev)
+                 libcairo2-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev libcpp-httplib-dev libboost-context-dev)
 # Clang's own OpenMP and sanitizer runtimes are packages apart.
 analysis=(clang clang-format clang-tidy libomp-dev lld)
 

@@ -58,6 +58,10 @@ struct LoadOptions {
   // Pack f32 weights once, for faster passes over many prompts, if that takes at most a quarter of
   // the free memory.
   bool pack = false;
+  // Where it is computed: "cpu", "cuda", "cuda:1", or "auto", a device of CUDA where there is one.
+  // Empty: where HEED_DEVICE says, or the processor. Throws Error{unsupported} where there is none,
+  // or another one is in use.
+  std::string device{};
 };
 
 // The architecture of a model, of any family.
@@ -88,6 +92,7 @@ struct ModelArchitecture {
 
   bool biases = false;            // any linear layer or norm has one
   bool tied_unembedding = false;  // the unembedding is the token embedding
+  std::string device;             // where it is computed: "cpu", "cuda:0"
   std::string weights;            // type of the matrices in memory: "f32", "bf16", "int8", "int4"
 };
 

@@ -46,16 +46,18 @@ class Model(WithSaes, Hooked, Reader, Weights):
 
     @classmethod
     def load(cls, name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
-             pack: bool = False) -> "Model":
+             pack: bool = False, device: Optional[str] = None) -> "Model":
         """Loads a model by the name with which `heed pull` downloaded it, the built-in
         ``"starter"`` or ``"translator"``, a training run or a directory of Hugging Face's layout.
 
         ``dtype``: "f32", "bf16", "int8" or "int4" for the matrices of linear layers [as stored].
         ``cache_dtype``: "f32", "bf16" or "int8" for keys and values of generations.
         ``pack``: also keep f32 weights in the order in which long prompts read them.
+        ``device``: "cpu", "cuda", "cuda:1" or "auto" [HEED_DEVICE, or "cpu"]: where passes are
+        computed. Arrays are the CPU's.
         """
         name = _inputs.name_or_path(name_or_directory)
-        return cls(_heed.Model.load(name, dtype or "", cache_dtype, pack))
+        return cls(_heed.Model.load(name, dtype or "", cache_dtype, pack, device or ""))
 
     @classmethod
     def from_pretrained(cls, model_name: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
@@ -71,12 +73,17 @@ class Model(WithSaes, Hooked, Reader, Weights):
         where one is True, all of it is done (:func:`heed.explain.save_processed`).
         ``refactor_factored_attn_matrices``: also queries and keys, and values and outputs, as the
         singular vectors of their products, of heads with keys of their own that turn none.
-        ``device``: "cpu".
+        ``device``: as of :meth:`load`.
         """
         return processing.load(cls, _inputs.name_or_path(model_name), dtype, cache_dtype, pack, {
             "fold_ln": fold_ln, "center_writing_weights": center_writing_weights,
             "center_unembed": center_unembed, "fold_value_biases": fold_value_biases},
             refactor_factored_attn_matrices, device)
+
+    @property
+    def device(self) -> str:
+        """Where passes are computed: "cpu", or "cuda:0"."""
+        return self._handle.dimensions("decoder")["device"]
 
     @property
     def name(self) -> str:
@@ -554,6 +561,6 @@ class Model(WithSaes, Hooked, Reader, Weights):
 
 
 def load(name_or_directory: str, dtype: Optional[str] = None, cache_dtype: str = "f32",
-         pack: bool = False) -> Model:
+         pack: bool = False, device: Optional[str] = None) -> Model:
     """See :meth:`Model.load`."""
-    return Model.load(name_or_directory, dtype, cache_dtype, pack)
+    return Model.load(name_or_directory, dtype, cache_dtype, pack, device)

@@ -9,9 +9,8 @@ from .errors import InvalidArgument
 
 def load(kind, name, dtype, cache_dtype, pack, flags, refactors, device):
     """A model of the class ``kind``, with the weights that ``flags`` and ``refactors`` ask for."""
-    if device is not None and str(device) != "cpu":
-        raise InvalidArgument(f"device is {device!r}, expected 'cpu'")
-    model = kind.load(name, dtype, cache_dtype, pack)
+    device = None if device is None else str(device)
+    model = kind.load(name, dtype, cache_dtype, pack, device)
     wanted = {value for value in flags.values() if value is not None}
     if wanted == {True, False}:
         raise InvalidArgument("fold_ln, center_writing_weights, center_unembed and fold_value_biases are "
@@ -20,7 +19,7 @@ def load(kind, name, dtype, cache_dtype, pack, flags, refactors, device):
         model._refuse_translator("processed weights")
         with tempfile.TemporaryDirectory() as folder:
             _heed.save_processed(model._handle, folder)
-            processed = kind.load(folder, dtype, cache_dtype, pack)
+            processed = kind.load(folder, dtype, cache_dtype, pack, device)
         processed.cfg = dataclasses.replace(processed.cfg, model_name=model.cfg.model_name)
         model = processed
     if refactors:

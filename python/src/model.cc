@@ -125,6 +125,7 @@ py::dict dimensions_of(const ModelArchitecture& known) {
   all["biases"] = known.biases;
   all["tied_unembedding"] = known.tied_unembedding;
   all["dtype"] = known.weights;
+  all["device"] = known.device;
   return all;
 }
 
@@ -163,9 +164,10 @@ void bind_model(py::module_& module) {
   bound
       .def_static("load",
                   [](const std::string& name, const std::string& weights, const std::string& cache,
-                     bool pack) {
+                     bool pack, const std::string& device) {
                     LoadOptions options = load_options(weights, cache);
                     options.pack = pack;
+                    options.device = device;
                     return ModelHandle(unlocked([&] { return Model::load(name, options); }));
                   })
       .def("close", &ModelHandle::close)

@@ -5,9 +5,23 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/arguments.h"
+#include "cli/output.h"
 #include "cli/terminal/terminal.h"
+#include "tensor/device.h"
 
 namespace heed::cli {
+namespace {
+
+// What was taken is said where the user left it open.
+void choose_device(const std::string& name) {
+  set_default_device(name);
+  const Device device = default_device();
+  if (name == "auto") {
+    say(fmt::format("computing on {} ({})", device_name(device), device_description(device)));
+  }
+}
+
+}  // namespace
 
 Command add_command(Command parent, const std::string& name, const std::string& description) {
   Command command = parent.add_subcommand(name, description);
@@ -17,6 +31,11 @@ Command add_command(Command parent, const std::string& name, const std::string& 
           "Compute with N threads [one a core, or HEED_THREADS]")
       ->check(between(1, 4096))
       ->type_name("N")
+      ->group("General");
+  command
+      ->add_option_function<std::string>(
+          "--device", choose_device, "Compute on cpu, cuda, cuda:N or auto [cpu, or HEED_DEVICE]")
+      ->type_name("DEVICE")
       ->group("General");
   command
       ->add_option_function<std::string>(

@@ -249,6 +249,7 @@ void require_fitting_data(const TrainSettings& settings, const TrainOptions& opt
 TrainRequest make_request(const TrainOptions& options) {
   TrainRequest request;
   request.out = options.out;
+  request.device = default_device();
   const std::vector<std::string>& data = options.pairs.empty() ? options.data : options.pairs;
   request.data.assign(data.begin(), data.end());
   request.validation = options.validation;

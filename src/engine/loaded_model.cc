@@ -303,6 +303,7 @@ std::string model_name(const std::string& name_or_path) {
 }
 
 void pack_for_prompts(LoadedModel& model) {
+  if (!model.transformer.device().is_cpu()) return;
   std::int64_t bytes = 0;
   for (const StackSpecification& stack : model.architecture().stacks) {
     bytes += Parameters::packed_bytes(stack);
@@ -378,10 +379,12 @@ namespace {
 LoadedModel load_as(const std::string& name_or_path, const LoadOptions& options,
                     StacksWanted stacks, TokenizerNeed need) {
   weight_format(options.weights);  // refused before anything is read
+  const Device device = options.device.empty() ? default_device() : open_device(options.device);
   const CacheType cache = cache_type_of(options.cache);
   LoadedModel loaded = read_model(name_or_path, stacks, need);
   loaded.cache_type = cache;
   prepare_weights(loaded.transformer.parameters(), options.weights, name_or_path);
+  loaded.transformer.place(device);
   if (options.pack || loaded.is_translator()) pack_for_prompts(loaded);
   return loaded;
 }

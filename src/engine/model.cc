@@ -54,6 +54,7 @@ ModelArchitecture describe_architecture(const Transformer& model, StackSite site
       .gated = config.block.feed_forward.gated,
       .biases = has_biases(config),
       .tied_unembedding = config.has_unembedding && config.tied_unembedding,
+      .device = device_name(model.device()),
       .weights = std::string(kernels::weight_format_name(model.parameters().prepared_format()))};
 }
 

@@ -166,7 +166,8 @@ TrainRequest request_of(const TrainingOptions& options) {
       .validation_target = pair_file(1),
       .out = options.out,
       .learning_rate_factor = options.learning_rate_factor,
-      .stop = options.stop};
+      .stop = options.stop,
+      .device = default_device()};
   if (options.resume) {
     require(options.text.empty(), ErrorCode::invalid_argument,
             "a resumed run has its text: give no `text`");

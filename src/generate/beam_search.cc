@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "generate/beam_source.h"
+#include "kernels/elements.h"
 #include "model/editor.h"
 
 namespace heed {
@@ -45,12 +46,13 @@ EditedDecoding::EditedDecoding(const Transformer& model, std::span<const std::in
                                Editor& editor)
     : model_(model), editor_(editor) {
   const std::int64_t positions = std::ssize(source);
-  StackActivations activations(model.architecture().encoder(), 1, positions, Keep::one_block);
+  StackActivations activations(model.architecture().encoder(), 1, positions, Keep::one_block, 0,
+                               model.device());
   stack_forward(model.stack(StackSite::encoder), {source.data(), Shape{1, positions}},
                 {.sequences = {1, positions}, .site = StackSite::encoder, .editor = &editor},
                 activations);
-  rows_ = Tensor<float>(activations.final_norm().shape());
-  std::ranges::copy(activations.final_norm().span(), rows_.data());
+  rows_ = Tensor<float>(activations.final_norm().shape(), model.device());
+  kernels::copy(activations.final_norm(), rows_);
 }
 
 void EditedDecoding::decode(std::span<const std::int32_t> tokens, KeyValueCache& cache,

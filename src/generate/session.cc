@@ -23,8 +23,9 @@ Session::Session(const Transformer& model) : Session(model, model.specification(
 
 Session::Session(const Transformer& model, std::int64_t capacity, CacheType cache_type)
     : model_(model),
-      cache_(model.specification(), 1, checked_capacity(model, capacity), cache_type),
-      step_(model.specification(), 1, 1, Keep::one_block),
+      cache_(model.specification(), 1, checked_capacity(model, capacity), cache_type,
+             model.device()),
+      step_(model.specification(), 1, 1, Keep::one_block, 0, model.device()),
       logits_(Shape{1, model.specification().vocabulary_size}) {
   tokens_.reserve(static_cast<std::size_t>(capacity));
 }
@@ -71,7 +72,7 @@ std::int64_t Session::reusable(std::int64_t shared, std::int64_t text_length) co
 
 const StackActivations& Session::activations_for(std::int64_t positions) {
   if (!prompt_ || prompt_->positions() != positions) {
-    prompt_.emplace(model_.specification(), 1, positions, Keep::one_block);
+    prompt_.emplace(model_.specification(), 1, positions, Keep::one_block, 0, model_.device());
   }
   return *prompt_;
 }
@@ -132,7 +133,8 @@ std::int64_t BatchSession::begin(std::span<const std::int32_t> tokens, std::span
 
   const std::int64_t wanted = positions == 0 ? capacity_ : std::min(positions, capacity_);
   std::unique_ptr<KeyValueCache> cache = take_cache(std::max(wanted, count));
-  const StackActivations activations(model_.specification(), 1, count, Keep::one_block);
+  const StackActivations activations(model_.specification(), 1, count, Keep::one_block, 0,
+                                     model_.device());
   model_.forward(
       View<const std::int32_t>(tokens.data(), {1, count}),
       {.sequences = Sequences::next_of(*cache, count), .probe = probe, .editor = editor_},
@@ -155,7 +157,8 @@ std::unique_ptr<KeyValueCache> BatchSession::take_cache(std::int64_t positions) 
   const auto found = std::find_if(spare_.begin(), spare_.end(), fits);
   if (found == spare_.end()) {
     if (!spare_.empty()) spare_.pop_back();
-    return std::make_unique<KeyValueCache>(model_.specification(), 1, rounded, cache_type_);
+    return std::make_unique<KeyValueCache>(model_.specification(), 1, rounded, cache_type_,
+                                           model_.device());
   }
   std::unique_ptr<KeyValueCache> cache = std::move(*found);
   spare_.erase(found);
@@ -233,8 +236,8 @@ void BatchSession::check_token(std::int32_t token, std::int64_t sequence) const 
 // Activations are reallocated if the number of rows changes, which is rare compared to steps.
 void BatchSession::make_room(std::int64_t rows) {
   if (rows == rows_) return;
-  activations_ =
-      std::make_unique<StackActivations>(model_.specification(), rows, 1, Keep::one_block);
+  activations_ = std::make_unique<StackActivations>(model_.specification(), rows, 1,
+                                                    Keep::one_block, 0, model_.device());
   logits_ = Tensor<float>(Shape{rows, model_.specification().vocabulary_size});
   rows_ = rows;
 }

@@ -62,7 +62,8 @@ ScoredText score_text(const Transformer& model, std::span<const std::int32_t> to
   const auto [batch, positions] = scoring_shape(length, model.specification().context);
   Tensor<std::int32_t> padded(Shape{batch, positions});
   std::ranges::copy(tokens, padded.span().begin());
-  const StackActivations activations(model.specification(), batch, positions, Keep::one_block);
+  const StackActivations activations(model.specification(), batch, positions, Keep::one_block, 0,
+                                     model.device());
   model.forward(padded, {.sequences = {batch, positions}}, activations);
   // 2: logits and losses, chunk by chunk
   const View<float> states = activations.final_norm();  // (N, C)

@@ -116,8 +116,10 @@ Tensor<float> cross_attention(const Transformer& model, std::span<const std::int
   std::vector<std::int32_t> read{static_cast<std::int32_t>(architecture.decoder_start)};
   read.insert(read.end(), target.begin(), target.end() - 1);
   const auto from = std::ssize(source), to = std::ssize(read);
-  const StackActivations encoder(architecture.encoder(), 1, from, Keep::one_block);
-  const StackActivations decoder(architecture.decoder(), 1, to, Keep::one_block, from);
+  const StackActivations encoder(architecture.encoder(), 1, from, Keep::one_block, 0,
+                                 model.device());
+  const StackActivations decoder(architecture.decoder(), 1, to, Keep::one_block, from,
+                                 model.device());
   CrossPatterns patterns(architecture.decoder(), to, from);
   model.forward({{source.data(), Shape{1, from}},
                  {.sequences = {1, from}, .site = StackSite::encoder},

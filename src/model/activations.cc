@@ -16,8 +16,8 @@ class Planner {
   }
 
   // Binds the views to `arena`, which is allocated again where it is too small.
-  void bind(Arena<float>& arena) {
-    if (std::ssize(arena.all()) < layout_.size()) arena = Arena<float>(layout_);
+  void bind(Arena<float>& arena, Device device) {
+    if (std::ssize(arena.all()) < layout_.size()) arena = Arena<float>(layout_, device);
     for (const auto& [view, index] : wanted_) *view = arena.view(layout_.entries()[index]);
   }
 
@@ -164,17 +164,25 @@ std::int64_t StackActivations::bytes_needed(const StackSpecification& config, st
 }
 
 StackActivations::StackActivations(const StackSpecification& config, std::int64_t batch,
-                                   std::int64_t positions, Keep keep, std::int64_t memory_rows)
-    : config_(config), keep_(keep) {
+                                   std::int64_t positions, Keep keep, std::int64_t memory_rows,
+                                   Device device)
+    : config_(config), keep_(keep), device_(device) {
   resize(batch, positions, memory_rows);
+}
+
+StackActivations StackActivations::on(Device device) const {
+  StackActivations copy(config_, batch_, positions_, keep_, memory_rows_, device);
+  copy_bytes(copy.arena_.all().data(), arena_.all().data(), copy.bytes());
+  return copy;
 }
 
 void StackActivations::resize(std::int64_t batch, std::int64_t positions,
                               std::int64_t memory_rows) {
   batch_ = batch;
   positions_ = positions;
+  memory_rows_ = memory_rows;
   ActivationPlan plan(config_, batch, positions, keep_, memory_rows);
-  plan.planner.bind(arena_);
+  plan.planner.bind(arena_, device_);
   ends_ = plan.ends;
   blocks_ = std::move(plan.blocks);
   blocks_.resize(static_cast<std::size_t>(config_.layers), blocks_.front());
@@ -217,7 +225,8 @@ std::int64_t ActivationGradients::bytes_needed(const StackSpecification& config,
 }
 
 ActivationGradients::ActivationGradients(const StackSpecification& config, std::int64_t rows,
-                                         std::int64_t memory_rows) {
+                                         std::int64_t memory_rows, Device device)
+    : device_(device) {
   resize(config, rows, memory_rows);
 }
 
@@ -225,7 +234,7 @@ void ActivationGradients::resize(const StackSpecification& config, std::int64_t 
                                  std::int64_t memory_rows) {
   Planner planner;
   plan_gradients(planner, *this, config, rows, memory_rows);
-  planner.bind(arena_);
+  planner.bind(arena_, device_);
 }
 
 }  // namespace heed

@@ -88,8 +88,9 @@ enum class Keep {
 class StackActivations {
  public:
   // A stack with cross-attention that projects its memory in every pass has `memory_rows` of it.
+  // They lie where the parameters of their passes do.
   StackActivations(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
-                   Keep keep, std::int64_t memory_rows = 0);
+                   Keep keep, std::int64_t memory_rows = 0, Device device = {});
 
   // Memory of such activations.
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t batch,
@@ -97,6 +98,14 @@ class StackActivations {
 
   // Makes them those of another batch, in the same memory where it suffices.
   void resize(std::int64_t batch, std::int64_t positions, std::int64_t memory_rows = 0);
+
+  Device device() const { return device_; }
+  // A copy elsewhere; what was made from the views of these stays here.
+  StackActivations on(Device device) const;
+  // Of a view of `from`, whose copy these are, the same elements of the copy.
+  View<const float> same_of(const StackActivations& from, View<const float> view) const {
+    return arena_.same_of(from.arena_, view);
+  }
 
   std::int64_t batch() const { return batch_; }
   std::int64_t positions() const { return positions_; }
@@ -122,6 +131,8 @@ class StackActivations {
   std::int64_t batch_;
   std::int64_t positions_;
   Keep keep_;
+  Device device_;
+  std::int64_t memory_rows_ = 0;
   Arena<float> arena_;
   std::vector<BlockActivations> blocks_;
   StackEnds ends_;
@@ -146,7 +157,7 @@ struct ActivationGradientViews {
 class ActivationGradients : public ActivationGradientViews {
  public:
   ActivationGradients(const StackSpecification& config, std::int64_t rows,
-                      std::int64_t memory_rows = 0);
+                      std::int64_t memory_rows = 0, Device device = {});
   static std::int64_t bytes_needed(const StackSpecification& config, std::int64_t rows,
                                    std::int64_t memory_rows = 0);
 
@@ -154,6 +165,7 @@ class ActivationGradients : public ActivationGradientViews {
   void resize(const StackSpecification& config, std::int64_t rows, std::int64_t memory_rows = 0);
 
  private:
+  Device device_;
   Arena<float> arena_;
 };
 

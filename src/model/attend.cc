@@ -192,8 +192,9 @@ struct Restored {
   explicit Restored(const SequenceAttention& sequence) : input(sequence.input) {
     const Shape& rows = sequence.quantised_key.rows.shape();
     const Shape shape{rows[0], rows[1], rows[2], input.query.extent(3)};
-    keys = Tensor<float>(shape);
-    values = Tensor<float>(shape);
+    const Device device = sequence.quantised_key.rows.device();
+    keys = Tensor<float>(shape, device);
+    values = Tensor<float>(shape, device);
     kernels::dequantise_rows(sequence.quantised_key, keys);
     kernels::dequantise_rows(sequence.quantised_value, values);
     input.key = keys;
@@ -315,9 +316,9 @@ View<const float> unedited_mixed_values(const LayerPass& at, AttentionKind kind,
                                         const kernels::AttentionInput<float>& input,
                                         View<const float> mixed_values, Tensor<float>& again) {
   if (!at.pass.edits(at.pass.point(points_of(kind).mixed_values, at.layer))) return mixed_values;
-  again = Tensor<float>(mixed_values.shape());
+  again = Tensor<float>(mixed_values.shape(), mixed_values.device());
   const Shape& heads = input.query.shape();  // (B, T, H, D)
-  Tensor<float> log_sum_exp(Shape{heads[0], heads[2], heads[1]});
+  Tensor<float> log_sum_exp(Shape{heads[0], heads[2], heads[1]}, again.device());
   const AttendedMemory memory(at, kind);
   kernels::attention_forward(
       attention_of(at, memory, input, again.view().reshape(heads), log_sum_exp).all());

@@ -31,23 +31,26 @@ std::int64_t cache_bytes(const StackSpecification& config, CacheType type, std::
 }
 
 KeyValueCache::KeyValueCache(const StackSpecification& config, std::int64_t batch,
-                             std::int64_t capacity, CacheType type)
-    : KeyValueCache(config.block.attention, config.layers, batch, capacity, type) {}
+                             std::int64_t capacity, CacheType type, Device device)
+    : KeyValueCache(config.block.attention, config.layers, batch, capacity, type, device) {}
 
 KeyValueCache::KeyValueCache(const AttentionSpecification& attention, std::int64_t layers,
-                             std::int64_t batch, std::int64_t capacity, CacheType type)
+                             std::int64_t batch, std::int64_t capacity, CacheType type,
+                             Device device)
     : type_(type),
+      device_(device),
       batch_(batch),
       shape_{layers, batch, attention.key_value_heads, capacity, attention.head_size},
       keys_(make_memory()),
       values_(make_memory()) {}
 
 KeyValueCache::Memory KeyValueCache::make_memory() const {
-  if (type_ == CacheType::f32) return {.numbers = Tensor<float>(shape_)};
+  if (type_ == CacheType::f32) return {.numbers = Tensor<float>(shape_, device_)};
   const Shape rows{shape_[0], shape_[1], shape_[2], shape_[3]};
   Memory memory{.quantised = Tensor<std::byte>(Shape{rows[0], rows[1], rows[2], rows[3],
-                                                     kernels::cache_row_bytes(type_, shape_[4])})};
-  if (type_ == CacheType::int8) memory.scales = Tensor<float>(rows);
+                                                     kernels::cache_row_bytes(type_, shape_[4])},
+                                               device_)};
+  if (type_ == CacheType::int8) memory.scales = Tensor<float>(rows, device_);
   return memory;
 }
 

@@ -22,10 +22,10 @@ class KeyValueCache {
   // quantised as they are stored, and attention reads the quantised values from the first pass on,
   // so that results do not depend on how a sequence was divided into passes.
   KeyValueCache(const StackSpecification& config, std::int64_t batch, std::int64_t capacity,
-                CacheType type = CacheType::f32);
+                CacheType type = CacheType::f32, Device device = {});
   // Of any attention of `layers` layers.
   KeyValueCache(const AttentionSpecification& attention, std::int64_t layers, std::int64_t batch,
-                std::int64_t capacity, CacheType type);
+                std::int64_t capacity, CacheType type, Device device = {});
 
   CacheType type() const { return type_; }
   std::int64_t batch() const { return batch_; }
@@ -76,6 +76,7 @@ class KeyValueCache {
                                         std::int64_t positions) const;
 
   CacheType type_;
+  Device device_;
   std::int64_t batch_;  // sequences in use, the first ones
   Shape shape_;         // (L, B, G, capacity, D), with room for B sequences
   Memory keys_;

@@ -75,7 +75,8 @@ void cross_attention_forward(const LayerPass& at, const BlockActivations& block)
 
 void store_memory(const LayerPass& at, const CrossMemory& memory) {
   const AttentionSpecification& cross = at.cross_attention();
-  Tensor<float> key_value(Shape{memory.rows.extent(0), 2 * cross.key_value_width()});
+  Tensor<float> key_value(Shape{memory.rows.extent(0), 2 * cross.key_value_width()},
+                          memory.rows.device());
   project_memory(at, memory, key_value);
   const View<const float> rows = key_value;
   for (const Sequence source : memory.texts) {

@@ -108,143 +108,6 @@ void touch_matrices(Arena<float>& arena, const ArenaLayout& layout) {
 
 }  // namespace
 
-std::vector<Parameter> parameters_of(const StackSpecification& stack) {
-  stack.validate();
-  const auto& [norm, attention, cross_attention, feed_forward, residual] = stack.block;
-  const std::int64_t c = stack.channels, f = feed_forward.width;
-  std::vector<Parameter> list;
-  std::int64_t layer = -1;
-  const auto add = [&](Role role, const Shape& shape, bool has_bias) {
-    list.push_back({{role, Part::weight, layer}, shape});
-    if (has_bias) list.push_back({{role, Part::bias, layer}, Shape{shape[0]}});
-  };
-  add(Role::token_embedding, {stack.vocabulary_size, c}, false);
-  if (stack.has_position_table()) add(Role::position_embedding, {stack.context, c}, false);
-  if (stack.token_types > 0) add(Role::token_type_embedding, {stack.token_types, c}, false);
-  if (attention.positions == PositionKind::relative) {
-    add(Role::position_bias, {attention.relative.buckets, attention.query_heads}, false);
-  }
-  if (stack.embedding_norm) add(Role::embedding_norm, {c}, norm.bias);
-  for (layer = 0; layer < stack.layers; ++layer) {
-    const bool norms_stream = stack.has_input_norms() || stack.is_post_norm();
-    if (norms_stream) add(Role::norm_1, {c}, norm.bias);
-    add(Role::query_key_value, {attention.projected_width(), c}, attention.query_bias);
-    if (attention.query_key_norm) {
-      const auto width = [&normed = stack.block.attention](std::int64_t heads) {
-        return normed.heads_of_norm(heads) * normed.head_size;
-      };
-      add(Role::query_norm, {width(attention.query_heads)}, false);
-      add(Role::key_norm, {width(attention.key_value_heads)}, false);
-    }
-    add(Role::attention_output, {c, attention.query_width()}, attention.output_bias);
-    if (stack.has_output_norms()) add(Role::attention_out_norm, {c}, norm.bias);
-    if (cross_attention) {
-      const std::int64_t a = cross_attention->query_width();
-      const std::int64_t k = cross_attention->key_value_width();
-      add(Role::cross_norm, {c}, norm.bias);
-      add(Role::cross_query, {a, c}, cross_attention->query_bias);
-      add(Role::cross_key_value, {2 * k, c}, cross_attention->query_bias);
-      add(Role::cross_output, {c, a}, cross_attention->output_bias);
-    }
-    if (norms_stream && !stack.shares_norm()) add(Role::norm_2, {c}, norm.bias);
-    if (feed_forward.gated) add(Role::gate, {f, c}, feed_forward.bias);
-    add(Role::up, {f, c}, feed_forward.bias);
-    add(Role::down, {c, f}, feed_forward.bias);
-    if (stack.has_output_norms()) add(Role::feed_forward_out_norm, {c}, norm.bias);
-  }
-  layer = -1;
-  if (stack.final_norm) add(Role::final_norm, {c}, norm.bias);
-  if (stack.prediction_head) {
-    add(Role::prediction, {c, c}, true);
-    add(Role::prediction_norm, {c}, norm.bias);
-  }
-  if (stack.has_unembedding && !stack.tied_unembedding) {
-    add(Role::unembedding, {stack.vocabulary_size, c}, false);
-  }
-  if (stack.unembedding_bias) {
-    list.push_back({{Role::unembedding, Part::bias}, Shape{stack.vocabulary_size}});
-  }
-  return list;
-}
-
-std::vector<Parameter> parameters_of(const Architecture& architecture) {
-  architecture.validate();
-  std::vector<Parameter> list;
-  for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
-    for (Parameter& parameter : parameters_of(architecture.stacks[index])) {
-      if (index > 0 && architecture.shared_embedding &&
-          parameter.id.role == Role::token_embedding) {
-        continue;
-      }
-      parameter.id.site = architecture.site(index);
-      list.push_back(parameter);
-    }
-  }
-  return list;
-}
-
-ArenaLayout parameter_layout(const Architecture& architecture) {
-  ArenaLayout layout;
-  for (const Parameter& parameter : parameters_of(architecture)) {
-    layout.add(parameter_name(parameter.id), parameter.shape);
-  }
-  return layout;
-}
-
-bool is_table(const ParameterId& id) {
-  return id.part == Part::weight &&
-         (id.role == Role::token_embedding || id.role == Role::unembedding);
-}
-
-ParameterPart part_of(const ParameterId& id, const Architecture& architecture,
-                      std::int64_t piece_rows) {
-  const bool is_after_blocks = id.role == Role::final_norm || id.role == Role::prediction ||
-                               id.role == Role::prediction_norm || id.role == Role::unembedding;
-  return {.site = id.site,
-          .layer = is_after_blocks ? architecture.of(id.site).layers : id.layer,
-          .piece = piece_rows > 0 && is_table(id) ? 0 : -1};
-}
-
-std::vector<PartRange> part_ranges(const Architecture& architecture, std::int64_t piece_rows) {
-  const std::vector<Parameter> list = parameters_of(architecture);
-  const ArenaLayout layout = parameter_layout(architecture);
-  std::vector<PartRange> ranges;
-  const auto begin_part = [&](const ParameterPart& part, std::int64_t begin) {
-    if (!ranges.empty()) ranges.back().end = static_cast<std::size_t>(begin);
-    ranges.push_back({part, static_cast<std::size_t>(begin), 0});
-  };
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    ParameterPart part = part_of(list[i].id, architecture, piece_rows);
-    const ArenaLayout::Entry& entry = layout.entries()[i];
-    if (part.piece < 0) {
-      if (ranges.empty() || ranges.back().part != part) begin_part(part, entry.offset);
-      continue;
-    }
-    for (std::int64_t row = 0; row < entry.shape[0]; row += piece_rows, ++part.piece) {
-      begin_part(part, entry.offset + row * entry.shape[1]);
-    }
-  }
-  if (!ranges.empty()) ranges.back().end = static_cast<std::size_t>(layout.size());
-  return ranges;
-}
-
-std::int64_t table_piece_rows(const Architecture& architecture) {
-  constexpr std::int64_t least = std::int64_t{1} << 20;  // numbers: pieces are sent one by one
-  std::int64_t block = least;
-  for (const PartRange& range : part_ranges(architecture)) {
-    const std::int64_t layers = architecture.of(range.part.site).layers;
-    if (range.part.layer < 0 || range.part.layer == layers) continue;
-    block = std::max(block, static_cast<std::int64_t>(range.end - range.begin));
-  }
-  std::int64_t rows = 0;
-  for (const Parameter& parameter : parameters_of(architecture)) {
-    if (!is_table(parameter.id)) continue;
-    const std::int64_t pieces = (parameter.shape.size() + block - 1) / block;
-    if (pieces > 1) rows = std::max(rows, (parameter.shape[0] + pieces - 1) / pieces);
-  }
-  return rows;
-}
-
 Parameters::Parameters(const Architecture& architecture, ArenaMemory memory)
     : architecture_(architecture),
       list_(parameters_of(architecture)),
@@ -281,20 +144,88 @@ Parameters::Parameters(const Architecture& architecture, BlockWeights blocks)
   link_prepared();
 }
 
-void Parameters::bind_stacks() {
-  const Architecture& architecture = architecture_;
+namespace {
+
+// All stacks, from find(id).
+std::vector<StackParameters> bind_all(const Architecture& architecture, const auto& find) {
   require_runnable(architecture);
   const auto linear = [](View<float> weight, View<float> bias) {
     return LinearWeights{weight, bias};
   };
-  const auto find = [&](const ParameterId& id) { return find_view(arena_, layout_, list_, id); };
+  std::vector<StackParameters> stacks;
   for (std::size_t index = 0; index < architecture.stacks.size(); ++index) {
     const float epsilon = architecture.stacks[index].block.norm.epsilon;
     const auto norm = [epsilon](View<float> gain, View<float> bias) {
       return NormWeights{gain, bias, epsilon};
     };
-    stacks_.push_back(bind_stack<StackParameters>(architecture, index, find, norm, linear));
+    stacks.push_back(bind_stack<StackParameters>(architecture, index, find, norm, linear));
   }
+  return stacks;
+}
+
+}  // namespace
+
+void Parameters::bind_stacks() {
+  stacks_ = bind_all(architecture_,
+                     [&](const ParameterId& id) { return find_view(arena_, layout_, list_, id); });
+}
+
+// Whether passes read a parameter as numbers: all but matrices that are multiplied as they are
+// prepared.
+bool Parameters::has_place(std::size_t index) const {
+  const ParameterId& id = list_[index].id;
+  if (blocks_.has(id) && !blocks_.is_restored(id)) return false;
+  return prepared_.empty() || !is_linear(id.role) || id.part == Part::bias;
+}
+
+void Parameters::copy_placed(Arena<float>& from, const ArenaLayout& from_layout, Arena<float>& to,
+                             const ArenaLayout& to_layout) const {
+  for (const ArenaLayout::Entry& entry : placed_layout_.entries()) {
+    kernels::copy(View<const float>(from.view(*from_layout.find(entry.name))),
+                  to.view(*to_layout.find(entry.name)));
+  }
+}
+
+void Parameters::place(Device device) {
+  if (device.is_cpu()) {
+    placed_stacks_.clear();
+    placed_ = {};
+    placed_layout_ = {};
+    return;
+  }
+  check(packed_.empty(), "packed weights are the processor's");
+  ArenaLayout layout;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const ArenaLayout::Entry& entry = layout_.entries()[i];
+    if (has_place(i)) layout.add(entry.name, entry.shape);
+  }
+  if (!placed_.present() || layout.size() != placed_layout_.size()) {
+    placed_ = {};  // before there is memory for another
+    placed_layout_ = std::move(layout);
+    placed_ = Arena<float>(placed_layout_, device);
+  }
+  copy_placed(arena_, layout_, placed_, placed_layout_);
+  placed_stacks_ = bind_all(architecture_, [&](const ParameterId& id) {
+    const View<float> here = find_view(arena_, layout_, list_, id);
+    if (!here.present()) return here;
+    const ArenaLayout::Entry* const there = placed_layout_.find(parameter_name(id));
+    return there != nullptr ? placed_.view(*there) : here;
+  });
+  // What does not lie in arenas: how weights are prepared, multiplied and read.
+  for (std::size_t index = 0; index < stacks_.size(); ++index) {
+    placed_stacks_[index].token_blocks = stacks_[index].token_blocks;
+    placed_stacks_[index].schedule = stacks_[index].schedule;
+    const std::vector<LinearWeights*> here = linears_of(stacks_[index]);
+    const std::vector<LinearWeights*> there = linears_of(placed_stacks_[index]);
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      there[i]->prepared = here[i]->prepared;
+      there[i]->precision = here[i]->precision;
+    }
+  }
+}
+
+void Parameters::fetch() {
+  if (placed_.present()) copy_placed(placed_, placed_layout_, arena_, layout_);
 }
 
 void Parameters::restore_all() const {
@@ -313,9 +244,11 @@ std::span<const float> Parameters::all() const {
 }
 
 void Parameters::set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows) {
-  for (StackParameters& stack : stacks_) {
-    stack.schedule.schedule = schedule;
-    stack.schedule.piece_rows = schedule != nullptr ? piece_rows : 0;
+  for (std::vector<StackParameters>* stacks : {&stacks_, &placed_stacks_}) {
+    for (StackParameters& stack : *stacks) {
+      stack.schedule.schedule = schedule;
+      stack.schedule.piece_rows = schedule != nullptr ? piece_rows : 0;
+    }
   }
 }
 
@@ -406,7 +339,11 @@ std::int64_t Parameters::prepared_bytes() const {
 }
 
 void Parameters::set_precision(kernels::Precision precision) {
-  for (LinearWeights* linear : linears()) linear->precision = precision;
+  for (std::vector<StackParameters>* stacks : {&stacks_, &placed_stacks_}) {
+    for (StackParameters& stack : *stacks) {
+      for (LinearWeights* linear : linears_of(stack)) linear->precision = precision;
+    }
+  }
 }
 
 bool is_multiplied(const Architecture& architecture, const ParameterId& id) {
@@ -453,6 +390,7 @@ void Parameters::prepare(kernels::WeightFormat format) {
     linear->packed = nullptr;
   }
   link_prepared();
+  if (placed_.present()) place(device());
 }
 
 // Each token uses the weights of a stack one after another, except those that project the memory to
@@ -477,7 +415,7 @@ void Parameters::link_prepared() {
 }
 
 void Parameters::pack() {
-  if (prepared_format_ != kernels::WeightFormat::f32) return;
+  if (placed_.present() || prepared_format_ != kernels::WeightFormat::f32) return;
   packed_.clear();
   for (const LinearWeights* linear : linears()) packed_.emplace_back(linear->weight);
   std::size_t next = 0;
@@ -518,11 +456,11 @@ std::vector<LinearWeights*> Parameters::linears() {
   return all;
 }
 
-Gradients::Gradients(const Architecture& architecture, ArenaMemory memory)
+Gradients::Gradients(const Architecture& architecture, ArenaMemory memory, Device device)
     : architecture_(architecture),
       list_(parameters_of(architecture)),
       layout_(parameter_layout(architecture)),
-      arena_(layout_, memory) {
+      arena_(layout_, memory, device) {
   const auto norm = [](View<float> gain, View<float> bias) {
     return NormWeightGradients{gain, bias};
   };

@@ -163,6 +163,19 @@ class Parameters {
   const BlockParameters& block(std::int64_t layer) const { return stack().blocks[layer]; }
   const NormWeights& final_norm() const { return stack().final_norm; }
 
+  // Where passes read them. At first the processor, where they always can be looked at; place()
+  // gives passes a copy on an accelerator, of all but matrices that are prepared or in blocks,
+  // whose prepared weights go there when they are first used. After a change of either copy:
+  // place() again, or fetch().
+  void place(Device device);
+  Device device() const { return placed_.device(); }
+  void fetch();  // from the accelerator, if they are there
+  // What stages of passes read, and an optimiser changes: those of stack(), or the copy.
+  const StackParameters& placed(StackSite site = StackSite::only) const {
+    return site == StackSite::encoder ? of_passes().front() : of_passes().back();
+  }
+  std::span<float> placed_all() { return placed_.present() ? placed_.all() : all(); }
+
   // The precision of every matrix product, forward and backward [f32].
   void set_precision(kernels::Precision precision);
 
@@ -185,6 +198,12 @@ class Parameters {
   std::vector<LinearWeights*> linears();
   void require_finite(kernels::WeightFormat format) const;
   void bind_stacks();
+  const std::vector<StackParameters>& of_passes() const {
+    return placed_.present() ? placed_stacks_ : stacks_;
+  }
+  bool has_place(std::size_t index) const;
+  void copy_placed(Arena<float>& from, const ArenaLayout& from_layout, Arena<float>& to,
+                   const ArenaLayout& to_layout) const;
   void link_prepared();
   void restore_all() const;
 
@@ -197,12 +216,16 @@ class Parameters {
   std::vector<kernels::PreparedWeight> prepared_;
   BlockWeights blocks_;  // or these
   std::vector<kernels::PackedWeight> packed_;
+  // Of passes on an accelerator: absent where they are on the processor.
+  ArenaLayout placed_layout_;
+  Arena<float> placed_;
+  std::vector<StackParameters> placed_stacks_;
 };
 
 class Gradients {
  public:
   explicit Gradients(const Architecture& architecture,  // zeros
-                     ArenaMemory memory = ArenaMemory::whole);
+                     ArenaMemory memory = ArenaMemory::whole, Device device = {});
 
   // As that of parameters, with pieces of as many rows.
   void set_schedule(ParameterSchedule* schedule, std::int64_t piece_rows = 0);

@@ -6,6 +6,7 @@
 
 #include "kernels/operands.h"
 #include "model/editor.h"
+#include "model/here.h"
 #include "model/key_value_ring.h"
 #include "model/probe.h"
 #include "model/sequences.h"
@@ -138,8 +139,12 @@ struct Pass {
   EditedPoint edited_point(const Point& point) const {
     return {.point = point, .sequences = &sequences, .first_sequence = first_sequence};
   }
+  // Editors and probes get values of the processor: those of an accelerator are copied.
   void edit(const Point& point, View<float> values) const {
-    if (edits(point)) editor->edit(edited_point(point), values);
+    if (!edits(point)) return;
+    const HereAndBack here(values);
+    editor->edit(edited_point(point), here.values());
+    here.finish();
   }
 
   // Edits `values`, then observes them; a null check if there are none.
@@ -158,7 +163,7 @@ struct Pass {
   // Shows `values` to a probe that wants them; a null check if there is none.
   void observe(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (probe != nullptr) [[unlikely]] {
-      if (wants(kind, layer)) probe->observe({kind, layer, site}, values);
+      if (wants(kind, layer)) probe->observe({kind, layer, site}, Here(values).values());
     }
   }
 
@@ -174,7 +179,9 @@ struct Pass {
   // Edits a gradient in place, then shows it.
   void visit_gradient(PointKind kind, std::int64_t layer, View<float> values) const {
     if (edits_gradient(kind, layer)) [[unlikely]] {
-      editor->edit_gradient({kind, layer, site}, values);
+      const HereAndBack here(values);
+      editor->edit_gradient({kind, layer, site}, here.values());
+      here.finish();
     }
     observe_gradient(kind, layer, values);
   }
@@ -189,12 +196,12 @@ struct Pass {
   }
   void observe_gradient(PointKind kind, std::int64_t layer, View<const float> values) const {
     if (wants_gradient(kind, layer)) [[unlikely]] {
-      probe->observe_gradient({kind, layer, site}, values);
+      probe->observe_gradient({kind, layer, site}, Here(values).values());
     }
   }
   void observe_gradient_rows(PointKind kind, std::int64_t layer, View<const float> rows) const {
     if (wants_gradient(kind, layer)) [[unlikely]] {
-      probe->observe_gradient({kind, layer, site}, as_view(rows));
+      probe->observe_gradient({kind, layer, site}, as_view(Here(rows).values()));
     }
   }
 };

@@ -135,22 +135,23 @@ Rotation rotation_of(const AttentionSpecification& attention, const RotatedNumbe
 
 RotaryRows::RotaryRows(const AttentionSpecification& attention,
                        std::span<const std::int64_t> positions,
-                       std::span<const std::int64_t> text_lengths) {
+                       std::span<const std::int64_t> text_lengths, Device device) {
   if (attention.positions != PositionKind::rotary) return;
   pairing_ = attention.rotary.pairing;
-  all_ = angles_of(attention, positions, text_lengths);
+  all_ = angles_of(attention, positions, text_lengths, device);
   if (!attention.has_local_rotary()) return;
   AttentionSpecification local = attention;
   for (std::size_t layer = 0; layer < attention.mask.windows.size(); ++layer) {
     is_local_.push_back(attention.mask.windows[layer] > 0);
     if (is_local_.back()) local.rotary = attention.rotary_of(static_cast<std::int64_t>(layer));
   }
-  local_ = angles_of(local, positions, text_lengths);
+  local_ = angles_of(local, positions, text_lengths, device);
 }
 
 RotaryRows::Angles RotaryRows::angles_of(const AttentionSpecification& attention,
                                          std::span<const std::int64_t> positions,
-                                         std::span<const std::int64_t> text_lengths) {
+                                         std::span<const std::int64_t> text_lengths,
+                                         Device device) {
   const bool by_length = turns_by_length(attention);
   check(!by_length || text_lengths.size() == positions.size(), "every row is of a text");
   std::vector<double> frequencies;          // (lengths of texts, R/2)
@@ -167,8 +168,8 @@ RotaryRows::Angles RotaryRows::angles_of(const AttentionSpecification& attention
     frequencies = rotary_frequencies(attention);
   }
   const std::int64_t rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
-  Angles angles{.cosine = Tensor<float>(Shape{rows, pairs}),
-                .sine = Tensor<float>(Shape{rows, pairs})};
+  Angles angles{.cosine = Tensor<float>(Shape{rows, pairs}, device),
+                .sine = Tensor<float>(Shape{rows, pairs}, device)};
   kernels::rotary_angles(
       {.positions = positions,
        .frequencies = {frequencies.data(), {std::ssize(frequencies) / pairs, pairs}},

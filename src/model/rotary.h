@@ -52,7 +52,7 @@ class RotaryRows {
   // Of the positions of rows (N), in texts of these lengths (N): empty where no frequency depends
   // on them.
   RotaryRows(const AttentionSpecification& attention, std::span<const std::int64_t> positions,
-             std::span<const std::int64_t> text_lengths);
+             std::span<const std::int64_t> text_lengths, Device device = {});
 
   bool present() const { return all_.cosine.present(); }
   // Of a layer.
@@ -65,7 +65,7 @@ class RotaryRows {
   };
   static Angles angles_of(const AttentionSpecification& attention,
                           std::span<const std::int64_t> positions,
-                          std::span<const std::int64_t> text_lengths);
+                          std::span<const std::int64_t> text_lengths, Device device);
 
   Angles all_;
   Angles local_;                // of layers with a window, where these have a base of their own

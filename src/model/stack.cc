@@ -233,7 +233,7 @@ class DistanceBias {
     for (std::int64_t i = 0; i < distances; ++i) {
       buckets_.push_back(static_cast<std::int32_t>(relative.bucket(first_ + i)));
     }
-    values_ = Tensor<float>(Shape{buckets.extent(1), distances});
+    values_ = Tensor<float>(Shape{buckets.extent(1), distances}, buckets.device());
     kernels::gather_rows(buckets, buckets_, transposed(values_.view()));
   }
 
@@ -310,11 +310,12 @@ Tensor<float> sinusoid_table(const StackSpecification& stack) {
   return table;
 }
 
-RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass) {
+RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass, Device device) {
   const AttentionSpecification& attention = stack.block.attention;
   if (attention.positions != PositionKind::rotary) return {};
   return {attention, pass.sequences.row_positions(),
-          turns_by_length(attention) ? row_text_lengths(pass) : std::vector<std::int64_t>()};
+          turns_by_length(attention) ? row_text_lengths(pass) : std::vector<std::int64_t>(),
+          device};
 }
 
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
@@ -350,7 +351,7 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
   }
 
   // 2. the blocks
-  const RotaryRows rotary = rotary_rows(specification, pass);
+  const RotaryRows rotary = rotary_rows(specification, pass, activations.device());
   const DistanceBias bias(stack, pass.sequences.positions_end());
   for (std::int64_t layer = pass.layers.begin; layer < end; ++layer) {
     const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
@@ -427,7 +428,7 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   const DistanceBias bias(stack, pass.sequences.positions_end());
   Tensor<float> d_bias;
   if (gradients != nullptr && bias.view().present()) {
-    d_bias = Tensor<float>(bias.view().values.shape());
+    d_bias = Tensor<float>(bias.view().values.shape(), activations.device());
   }
   const auto of_block = [&](std::int64_t layer) {
     if (gradients == nullptr) return BlockGradients{};
@@ -452,7 +453,7 @@ void stack_backward(const Stack& stack, View<const std::int32_t> tokens, const P
   // 2. the blocks
   Pass unobserved = pass;
   unobserved.probe = nullptr;
-  const RotaryRows rotary = rotary_rows(specification, pass);
+  const RotaryRows rotary = rotary_rows(specification, pass, activations.device());
   for (std::int64_t layer = end - 1; layer >= pass.layers.begin; --layer) {
     const Reading block(stack.parameters.schedule, stack.parameters.schedule.block(layer));
     if (gradients != nullptr) gradients->schedule.will_add(gradients->schedule.block(layer));

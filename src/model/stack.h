@@ -30,7 +30,8 @@ struct Stack {
 // positions are not sinusoidal.
 Tensor<float> sinusoid_table(const StackSpecification& stack);
 
-RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass);  // of a pass's rows
+// Of the rows of a pass that is computed there.
+RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass, Device device);
 
 // Runs tokens (B, T), or (N) in a ragged pass, through the stack and fills `activations`. With a
 // cache, appends the new positions to it. Throws Error{invalid_argument} for a token outside the

@@ -16,7 +16,7 @@ void project_outputs(const Pass& pass, View<const float> x, const LinearWeights&
                      std::int64_t begin, View<float> out) {
   const std::int64_t end = begin + out.extent(1);
   if (weights.prepared != nullptr) {  // packed in panels of outputs: all of them, as in the pass
-    Tensor<float> all(Shape{x.extent(0), weights.weight.extent(0)});
+    Tensor<float> all(Shape{x.extent(0), weights.weight.extent(0)}, x.device());
     project(pass, x, weights, all);
     return kernels::copy(all.view().slice(1, begin, end), out);
   }
@@ -43,7 +43,9 @@ void normalise(const StackSpecification& stack, View<const float> x, const NormW
 
 void norm_output(const StackSpecification& stack, const NormWeights& weights, View<float> rows) {
   if (!stack.has_output_norms()) return;
-  Tensor<float> given(rows.shape()), mean(Shape{rows.extent(0)}), deviation(mean.shape());
+  const Device device = rows.device();
+  Tensor<float> given(rows.shape(), device), mean(Shape{rows.extent(0)}, device),
+      deviation(mean.shape(), device);
   kernels::copy(rows, given);
   NormSaved saved{.reciprocal_deviation = deviation};
   if (stack.block.norm.kind == NormKind::layer) saved.mean = mean;
@@ -80,7 +82,7 @@ struct Positioned {
 void constant_scale_backward_of_heads(const NormWeights& norm, View<float> deviation,
                                       View<float> d) {
   const std::int64_t size = norm.gain.extent(0);
-  Tensor<float> d_x(Shape{d.extent(0), size});
+  Tensor<float> d_x(Shape{d.extent(0), size}, d.device());
   for (std::int64_t head = 0; head < deviation.extent(1); ++head) {
     const View<float> own = d.slice(1, head * size, (head + 1) * size);
     kernels::fill(d_x, 0.0F);
@@ -211,7 +213,7 @@ void feed_forward_backward(const LayerPass& at, const FeedForwardActivations& sa
   // 1. pre = x · gateᵀ + bias, linear = x · upᵀ + bias
   project_backward(at.parameters.gate, gradients.gate,
                    {.x = operands.x, .d_out = d_neurons, .d_x = operands.d_x});
-  Tensor<float> d_x(operands.d_x.shape());
+  Tensor<float> d_x(operands.d_x.shape(), operands.d_x.device());
   project_backward(at.parameters.up, gradients.up,
                    {.x = operands.x, .d_out = operands.d_linear, .d_x = d_x});
   kernels::add(operands.d_x, d_x, operands.d_x);
@@ -239,7 +241,7 @@ void norm_backward(const StackSpecification& stack, const Pass& pass, std::int64
   observe_norm_gradients(stack, pass, layer, points, read);
   const bool is_edited = points.input && pass.edits_gradient(*points.input, layer);
   Tensor<float> d_input;  // of the norm's input alone
-  if (is_edited) d_input = Tensor<float>(norm.x.shape());
+  if (is_edited) d_input = Tensor<float>(norm.x.shape(), norm.x.device());
   normalise_backward(
       stack, pass.frozen, norm.parameters, norm.saved,
       {.x = read.x, .d_out = norm.d_out, .d_x = is_edited ? d_input.view() : backward.d_x},

@@ -3,29 +3,30 @@
 namespace heed {
 
 TrainingBuffers::TrainingBuffers(const StackSpecification& config, std::int64_t batch,
-                                 std::int64_t positions, Keep keep)
-    : activations(config, batch, positions, keep),
-      gradients(config, batch * positions),
+                                 std::int64_t positions, Keep keep, Device device)
+    : activations(config, batch, positions, keep, 0, device),
+      gradients(config, batch * positions, 0, device),
       loss(config.vocabulary_size),
       losses(Shape{batch * positions}) {}
 
 EvaluationBuffers::EvaluationBuffers(const StackSpecification& config, std::int64_t batch,
-                                     std::int64_t positions, std::optional<CacheType> cache_type)
-    : activations(config, batch, positions, Keep::one_block),
+                                     std::int64_t positions, std::optional<CacheType> cache_type,
+                                     Device device)
+    : activations(config, batch, positions, Keep::one_block, 0, device),
       loss(config.vocabulary_size),
       losses(Shape{batch * positions}) {
-  if (cache_type) cache.emplace(config, batch, positions, *cache_type);
+  if (cache_type) cache.emplace(config, batch, positions, *cache_type, device);
 }
 
-PairBuffers::PairBuffers(const Architecture& architecture, Keep keep)
+PairBuffers::PairBuffers(const Architecture& architecture, Keep keep, Device device)
     : architecture_(architecture),
       has_gradients_(keep != Keep::one_block),
-      encoder_(architecture.encoder(), 1, 1, keep),
-      decoder_(architecture.decoder(), 1, 1, keep, 1),
+      encoder_(architecture.encoder(), 1, 1, keep, 0, device),
+      decoder_(architecture.decoder(), 1, 1, keep, 1, device),
       loss_(architecture.decoder().vocabulary_size) {
   if (!has_gradients_) return;
-  encoder_gradients_.emplace(architecture.encoder(), 1);
-  decoder_gradients_.emplace(architecture.decoder(), 1, 1);
+  encoder_gradients_.emplace(architecture.encoder(), 1, 0, device);
+  decoder_gradients_.emplace(architecture.decoder(), 1, 1, device);
 }
 
 std::int64_t PairBuffers::bytes_needed(const Architecture& architecture, Keep keep,
@@ -50,7 +51,10 @@ void PairBuffers::resize(std::int64_t source_rows, std::int64_t target_rows) {
   if (!has_gradients_) return;
   encoder_gradients_->resize(architecture_.encoder(), source_rows);
   decoder_gradients_->resize(architecture_.decoder(), target_rows, source_rows);
-  memory_gradient_.resize(static_cast<std::size_t>(source_rows * architecture_.encoder().channels));
+  const std::int64_t gradient = source_rows * architecture_.encoder().channels;
+  if (memory_gradient_.size() < gradient) {
+    memory_gradient_ = Tensor<float>(Shape{gradient}, encoder_.device());
+  }
 }
 
 }  // namespace heed

@@ -17,7 +17,7 @@ namespace heed {
 struct TrainingBuffers {
   // Keep::every_block, or Keep::residuals, which trades a quarter more work for memory.
   TrainingBuffers(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
-                  Keep keep = Keep::every_block);
+                  Keep keep = Keep::every_block, Device device = {});
 
   StackActivations activations;
   ActivationGradients gradients;
@@ -29,7 +29,7 @@ struct TrainingBuffers {
 struct EvaluationBuffers {
   // With a cache type, keys and values go through a cache of it, as in generation.
   EvaluationBuffers(const StackSpecification& config, std::int64_t batch, std::int64_t positions,
-                    std::optional<CacheType> cache_type = std::nullopt);
+                    std::optional<CacheType> cache_type = std::nullopt, Device device = {});
 
   StackActivations activations;
   VocabularyLoss loss;
@@ -40,7 +40,7 @@ struct EvaluationBuffers {
 // Everything that training or evaluation of pairs needs; grows to the largest batch that it meets.
 class PairBuffers {
  public:
-  PairBuffers(const Architecture& architecture, Keep keep);
+  PairBuffers(const Architecture& architecture, Keep keep, Device device = {});
 
   StackActivations& encoder() { return encoder_; }
   StackActivations& decoder() { return decoder_; }
@@ -62,8 +62,8 @@ class PairBuffers {
   StackActivations decoder_;
   std::optional<ActivationGradients> encoder_gradients_;
   std::optional<ActivationGradients> decoder_gradients_;
-  std::vector<float> memory_gradient_;  // (M, C)
-  std::vector<float> losses_;           // (N)
+  Tensor<float> memory_gradient_;  // (M, C), or more
+  std::vector<float> losses_;      // (N)
   VocabularyLoss loss_;
 };
 

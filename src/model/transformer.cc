@@ -103,6 +103,16 @@ Transformer::Transformer(const Architecture& architecture, Parameters parameters
   }
 }
 
+void Transformer::place(Device device) {
+  parameters().place(device);
+  for (Tensor<float>& table : weights_->sinusoids) {
+    if (!table.present()) continue;
+    Tensor<float> there(table.shape(), device);
+    kernels::copy(table, there);
+    table = std::move(there);
+  }
+}
+
 void Transformer::require_one_stack() const {
   require(!architecture_.is_encoder_decoder(), ErrorCode::unsupported,
           "the model has an encoder and a decoder: expected a model of one stack, which reads one "
@@ -187,7 +197,7 @@ Tensor<float> Transformer::project_tokens(View<const float> x, std::span<const s
                                           std::int64_t positions) const {
   require_unembedding(specification(), "a prediction");
   const std::int64_t rows = x.extent(0), wanted = std::ssize(tokens);
-  const LinearWeights& unembedding = parameters().unembedding();
+  const LinearWeights& unembedding = parameters().placed().unembedding;
   if (wanted == 0 || unembedding.prepared != nullptr) {
     Tensor<float> logits(Shape{rows, specification().vocabulary_size});
     project(x, logits, positions);
@@ -197,8 +207,8 @@ Tensor<float> Transformer::project_tokens(View<const float> x, std::span<const s
     return chosen;
   }
   // The rows of these tokens: sums have the order that they have in the whole product.
-  Tensor<float> weight(Shape{wanted, x.extent(1)}), bias, logits(Shape{rows, wanted});
-  if (unembedding.bias.present()) bias = Tensor<float>(Shape{wanted});
+  Tensor<float> weight(Shape{wanted, x.extent(1)}, device()), bias, logits(Shape{rows, wanted});
+  if (unembedding.bias.present()) bias = Tensor<float>(Shape{wanted}, device());
   kernels::gather_rows(unembedding.weight, tokens, weight);
   if (bias.present()) {
     kernels::gather_rows(unembedding.bias.reshape({specification().vocabulary_size, 1}), tokens,
@@ -240,7 +250,8 @@ LossSum Transformer::loss_and_gradients(View<const std::int32_t> tokens,
   forward(rows.tokens(), pass, buffers.activations);
   if (pass.wants_gradient(PointKind::logits, -1)) {
     const UnembeddingReading unembedding(parameters().stack().schedule);
-    observe_logit_gradients(pass, parameters().unembedding(), buffers.activations.unembedding_in(),
+    observe_logit_gradients(pass, parameters().placed().unembedding,
+                            buffers.activations.unembedding_in(),
                             {flat(rows.targets()), step.scale, buffers.loss.label_smoothing()});
   }
   const LossSum loss = unembedding_loss(stack(), gradients.stack(),
@@ -312,10 +323,11 @@ EncodedSources Transformer::encode(const TokenRows& sources, CacheType type) con
   require_cached_decoding();
   require_rows(sources, "source");
   EncodedSources encoded{.row_starts = {sources.row_starts.begin(), sources.row_starts.end()}};
-  StackActivations activations(architecture_.encoder(), 1, sources.rows(), Keep::one_block);
+  StackActivations activations(architecture_.encoder(), 1, sources.rows(), Keep::one_block, 0,
+                               device());
   stack_forward(stack(StackSite::encoder), view_of(sources),
                 ragged_pass(sources, StackSite::encoder), activations);
-  encoded.rows = Tensor<float>(activations.final_norm().shape());
+  encoded.rows = Tensor<float>(activations.final_norm().shape(), device());
   kernels::copy(activations.final_norm(), encoded.rows);
 
   const AttentionSpecification& cross = *architecture_.decoder().block.cross_attention;
@@ -324,7 +336,8 @@ EncodedSources Transformer::encode(const TokenRows& sources, CacheType type) con
   for (std::int64_t b = 0; b < sources.count(); ++b) {
     const auto at = static_cast<std::size_t>(b);
     encoded.caches.emplace_back(cross, architecture_.decoder().layers, 1,
-                                sources.row_starts[at + 1] - sources.row_starts[at], type);
+                                sources.row_starts[at + 1] - sources.row_starts[at], type,
+                                device());
     caches.push_back(&encoded.caches.back());
   }
   const CrossMemory memory{.rows = encoded.rows,

@@ -61,18 +61,27 @@ class Transformer {
   Parameters& parameters() { return weights_->parameters; }
   const Parameters& parameters() const { return weights_->parameters; }
 
+  // Where passes are computed: where the model and all that they need lies. At first the
+  // processor; see Parameters::place.
+  Device device() const { return parameters().device(); }
+  void place(Device device);
+
   Stack stack(StackSite site = StackSite::only) const {
-    return {specification(site), parameters().stack(site),
+    return {specification(site), parameters().placed(site),
             site == StackSite::encoder ? weights_->sinusoids.front() : weights_->sinusoids.back()};
+  }
+  // The same of the processor's numbers, for what looks at them one by one.
+  Stack stack_here(StackSite site = StackSite::only) const {
+    return {specification(site), parameters().stack(site), {}};
   }
   // What the stages of a layer of the only stack work with, in a pass whose rows have the positions
   // of `rotary`.
   LayerPass layer_pass(std::int64_t layer, const Pass& pass, const RotaryRows& rotary) const {
-    return {specification(), parameters().block(layer), layer, pass, rotary};
+    return stack().layer_pass(layer, pass, rotary);
   }
   // Of the rows of a pass.
   RotaryRows rotary_rows(const Pass& pass) const {
-    return heed::rotary_rows(specification(pass.site), pass);
+    return heed::rotary_rows(specification(pass.site), pass, device());
   }
 
   // Runs a forward pass of the only stack over tokens (B, T) and fills `activations`; project()
@@ -153,7 +162,7 @@ class Transformer {
 
   // Room for `sequences` of up to `capacity` tokens that are written.
   KeyValueCache make_cache(std::int64_t sequences, std::int64_t capacity, CacheType type) const {
-    return {specification(), sequences, capacity, type};
+    return {specification(), sequences, capacity, type, device()};
   }
 
  private:

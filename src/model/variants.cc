@@ -43,35 +43,36 @@ Variants::Variants(const Transformer& model, const StackActivations& base,
   }
   const StackSpecification& config = model.specification();
   const AttentionSpecification& attention = config.block.attention;
+  const Device device = model.device();
   const std::int64_t n = rows(), c = config.channels, f = config.feed_forward();
   const std::int64_t a = attention.query_width(), k = attention.key_value_width();
-  stream_storage_ = Tensor<float>(Shape{n, c});
+  stream_storage_ = Tensor<float>(Shape{n, c}, device);
   stream_ = stream_storage_;
-  norm_ = Tensor<float>(Shape{n, c});
-  query_key_value_ = Tensor<float>(Shape{n, attention.projected_width()});
-  if (attention.changes_query_and_key()) positioned_ = Tensor<float>(Shape{n, a + k});
+  norm_ = Tensor<float>(Shape{n, c}, device);
+  query_key_value_ = Tensor<float>(Shape{n, attention.projected_width()}, device);
+  if (attention.changes_query_and_key()) positioned_ = Tensor<float>(Shape{n, a + k}, device);
   if (attention.query_key_norm) {
     const auto norms = [&](std::int64_t heads) { return heads / attention.heads_of_norm(heads); };
-    query_deviation_ = Tensor<float>(Shape{n, norms(attention.query_heads)});
-    key_deviation_ = Tensor<float>(Shape{n, norms(attention.key_value_heads)});
+    query_deviation_ = Tensor<float>(Shape{n, norms(attention.query_heads)}, device);
+    key_deviation_ = Tensor<float>(Shape{n, norms(attention.key_value_heads)}, device);
   }
-  mixed_ = Tensor<float>(Shape{n, a});
-  branch_out_ = Tensor<float>(Shape{n, c});
+  mixed_ = Tensor<float>(Shape{n, a}, device);
+  branch_out_ = Tensor<float>(Shape{n, c}, device);
   const std::int64_t together = std::min(n, feed_forward_rows);
-  neurons_ = Tensor<float>(Shape{together, f});
-  if (config.block.feed_forward.gated) linear_ = Tensor<float>(Shape{together, f});
-  activated_ = Tensor<float>(Shape{together, f});
-  mean_ = Tensor<float>(Shape{n});
-  deviation_ = Tensor<float>(Shape{n});
+  neurons_ = Tensor<float>(Shape{together, f}, device);
+  if (config.block.feed_forward.gated) linear_ = Tensor<float>(Shape{together, f}, device);
+  activated_ = Tensor<float>(Shape{together, f}, device);
+  mean_ = Tensor<float>(Shape{n}, device);
+  deviation_ = Tensor<float>(Shape{n}, device);
   const std::int64_t variants =
       std::clamp<std::int64_t>(attending_rows / positions_, 1, std::max<std::int64_t>(count(), 1));
-  queries_ = Tensor<float>(Shape{variants * positions_, a});
-  keys_ = Tensor<float>(Shape{variants * positions_, k});
-  values_ = Tensor<float>(Shape{variants * positions_, k});
-  attended_ = Tensor<float>(Shape{variants * positions_, a});
-  log_sum_exp_ = Tensor<float>(Shape{variants * config.heads() * positions_});
-  last_rows_ = Tensor<float>(Shape{count(), c});
-  if (config.is_parallel()) last_read_ = Tensor<float>(Shape{count(), c});
+  queries_ = Tensor<float>(Shape{variants * positions_, a}, device);
+  keys_ = Tensor<float>(Shape{variants * positions_, k}, device);
+  values_ = Tensor<float>(Shape{variants * positions_, k}, device);
+  attended_ = Tensor<float>(Shape{variants * positions_, a}, device);
+  log_sum_exp_ = Tensor<float>(Shape{variants * config.heads() * positions_}, device);
+  last_rows_ = Tensor<float>(Shape{count(), c}, device);
+  if (config.is_parallel()) last_read_ = Tensor<float>(Shape{count(), c}, device);
 }
 
 std::int64_t Variants::bytes_per_row(const StackSpecification& config) {
@@ -205,7 +206,7 @@ void Variants::project_heads(std::int64_t layer, std::int64_t active, Queries qu
     const auto count = static_cast<std::size_t>(rows);
     const std::vector<std::int64_t> text_lengths(count, positions_);
     rotary_ = RotaryRows(model_.specification().block.attention,
-                         std::span(row_positions_).first(count), text_lengths);
+                         std::span(row_positions_).first(count), text_lengths, model_.device());
     rotary_rows_ = rows;
   }
   const LayerPass at = layer_pass(layer, rotary_);
@@ -225,7 +226,7 @@ void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
   const std::int64_t queries = model_.specification().block.attention.query_width();
   const LinearWeights& weights = at.parameters.query_key_value;
   const View<float> heads = first_rows(query_key_value_, rows);
-  Tensor<float> keys_values(Shape{rows, width - queries});
+  Tensor<float> keys_values(Shape{rows, width - queries}, model_.device());
   project_outputs(pass_, first_rows(norm_, rows), weights, queries, keys_values);
   kernels::copy(keys_values, heads.slice(1, queries, width));
   const View<float> last_norms = first_rows(branch_out_, active);
@@ -233,7 +234,7 @@ void Variants::project_last_queries(const LayerPass& at, std::int64_t active) {
     const std::int64_t last = rows_of(variant + 1) - 1;
     kernels::copy(norm_.view().slice(0, last, last + 1), last_norms.slice(0, variant, variant + 1));
   }
-  Tensor<float> last_queries(Shape{active, queries});
+  Tensor<float> last_queries(Shape{active, queries}, model_.device());
   project_outputs(pass_, last_norms, weights, 0, last_queries);
   for (std::int64_t variant = 0; variant < active; ++variant) {
     const std::int64_t last = rows_of(variant + 1) - 1;
@@ -249,7 +250,7 @@ void Variants::run_block(std::int64_t layer, std::int64_t active) {
 }
 
 void Variants::block(std::int64_t layer, std::int64_t active) {
-  const BlockParameters& parameters = model_.parameters().block(layer);
+  const BlockParameters& parameters = model_.parameters().placed().blocks[layer];
   const std::int64_t n = rows_of(active);
   const View<float> stream = first_rows(stream_, n), mixed = first_rows(mixed_, n);
   const View<float> out = first_rows(branch_out_, n);
@@ -261,7 +262,7 @@ void Variants::block(std::int64_t layer, std::int64_t active) {
     kernels::add(stream, out, stream);
     return add_feed_forward(layer, stream, stream);
   }
-  Tensor<float> read(stream.shape());
+  Tensor<float> read(stream.shape(), stream.device());
   kernels::copy(stream, read);
   kernels::add(stream, out, stream);
   add_feed_forward(layer, read, stream);
@@ -278,7 +279,7 @@ View<float> Variants::gather_last_rows(std::int64_t begin, std::int64_t end) {
 // In the last block only the last position of each variant attends; the others provide keys and
 // values.
 void Variants::last_block(std::int64_t layer, std::int64_t active) {
-  const BlockParameters& parameters = model_.parameters().block(layer);
+  const BlockParameters& parameters = model_.parameters().placed().blocks[layer];
   project_heads(layer, active,
                 parameters.query_key_value.prepared == nullptr ? Queries::of_last_positions
                                                                : Queries::of_all_positions);
@@ -303,7 +304,7 @@ Tensor<float> Variants::logits(std::span<const std::int32_t> tokens) {
   gather_last_rows(ended_, b);
   const bool has_mean = model_.specification().block.norm.kind == NormKind::layer;
   const View<float> norm = first_rows(norm_, b);
-  normalise(model_.specification(), last_rows_, model_.parameters().final_norm(),
+  normalise(model_.specification(), last_rows_, model_.parameters().placed().final_norm,
             {has_mean ? first_rows(mean_, b) : View<float>(), first_rows(deviation_, b)}, norm);
   return model_.project_tokens(norm, tokens, positions_);
 }

@@ -56,10 +56,10 @@ std::int64_t VocabularyLoss::bytes_needed(std::int64_t vocabulary_size, std::int
          static_cast<std::int64_t>(sizeof(float));
 }
 
-std::int64_t VocabularyLoss::reserve(std::int64_t rows) {
+std::int64_t VocabularyLoss::reserve(std::int64_t rows, Device device) {
   const std::int64_t most = rows_of_chunks(vocabulary_size_, rows, chunk_rows_);
-  if (!logits_.present() || logits_.shape()[0] < most) {
-    logits_ = Tensor<float>(Shape{most, vocabulary_size_});
+  if (!logits_.present() || logits_.shape()[0] < most || logits_.device() != device) {
+    logits_ = Tensor<float>(Shape{most, vocabulary_size_}, device);
     if (label_smoothing_ > 0.0F) smoothed_ = Tensor<float>(Shape{most});
   }
   return most;
@@ -69,7 +69,7 @@ template <class Chunk>
 LossSum VocabularyLoss::in_chunks(View<const float> x, View<const std::int32_t> targets,
                                   View<float> losses, Chunk&& chunk) {
   const std::int64_t rows = x.extent(0);
-  const std::int64_t most = reserve(rows);
+  const std::int64_t most = reserve(rows, x.device());
   LossSum total;
   for (std::int64_t begin = 0; begin < rows; begin += most) {
     require(!stop_requested(stop_), ErrorCode::interrupted, "stopped while computing a loss");
@@ -110,7 +110,7 @@ LossSum VocabularyLoss::forward_backward(View<const float> x, const Unembedding&
         kernels::linear_forward(chunk_x, unembedding, logits);
         if (unembedding.soft_cap > 0) {
           if (!capped.present())
-            capped = Tensor<float>(logits.shape());  // later chunks are no larger
+            capped = Tensor<float>(logits.shape(), logits.device());  // later chunks are no larger
           kernels::copy(logits, capped.view().slice(0, 0, end - begin));
         }
         // 2. the loss, and its gradient in place of the logits

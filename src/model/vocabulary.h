@@ -78,7 +78,7 @@ class VocabularyLoss {
   class PieceRoom;
 
   // Room for the logits of a pass of `rows` rows, as many at a time as it returns.
-  std::int64_t reserve(std::int64_t rows);
+  std::int64_t reserve(std::int64_t rows, Device device);
   void add_pieces(const StackSchedule& schedule, View<const float> x,
                   const Unembedding& unembedding, View<const std::int32_t> targets,
                   std::int64_t positions, PieceRoom& room, PieceSums& sums);

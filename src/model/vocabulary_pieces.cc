@@ -51,8 +51,8 @@ struct VocabularyLoss::PieceSums {
 // Where the logits of the pieces have room, those of `rows` rows at a time.
 class VocabularyLoss::PieceRoom {
  public:
-  PieceRoom(VocabularyLoss& loss, const StackSchedule& schedule, std::int64_t rows)
-      : loss_(loss), rows_(rows), keeps_all_(loss.reserve(rows) >= rows) {
+  PieceRoom(VocabularyLoss& loss, const StackSchedule& schedule, std::int64_t rows, Device device)
+      : loss_(loss), rows_(rows), keeps_all_(loss.reserve(rows, device) >= rows) {
     const std::int64_t widest = std::min(schedule.piece_rows, schedule.vocabulary);
     const std::int64_t room = loss.logits_.size();
     most_ = keeps_all_ ? rows : std::clamp<std::int64_t>(room / widest, 1, rows);
@@ -119,7 +119,7 @@ LossSum VocabularyLoss::forward_in_pieces(const StackSchedule& schedule, View<co
                                           std::int64_t positions) {
   const Reading after_blocks(schedule, schedule.after());
   PieceSums sums(x.extent(0), label_smoothing_ > 0.0F);
-  PieceRoom room(*this, schedule, x.extent(0));
+  PieceRoom room(*this, schedule, x.extent(0), x.device());
   add_pieces(schedule, x, unembedding, targets, positions, room, sums);
   return sum_of_rows(sums, targets, losses);
 }
@@ -132,7 +132,7 @@ LossSum VocabularyLoss::forward_backward_in_pieces(const StackSchedule& schedule
   const std::int64_t rows = x.extent(0);
   const Reading after_blocks(schedule, schedule.after());
   PieceSums sums(rows, label_smoothing_ > 0.0F);
-  PieceRoom room(*this, schedule, rows);
+  PieceRoom room(*this, schedule, rows, x.device());
   // 1. logits = x · unembeddingᵀ + bias, 2. the loss
   add_pieces(schedule, x, unembedding, targets, 0, room, sums);
   const LossSum total = sum_of_rows(sums, targets, losses);

@@ -26,9 +26,10 @@ EvaluationOptions completed(EvaluationOptions options, const StackSpecification&
   return options;
 }
 
-EvaluationBuffers buffers_for(const StackSpecification& config, const EvaluationOptions& options) {
+EvaluationBuffers buffers_for(const StackSpecification& config, const EvaluationOptions& options,
+                              Device device) {
   const PassShape pass(options.batch_size, options.sequence_length, options.ring);
-  return {config, pass.batch, pass.positions, options.cache_type};
+  return {config, pass.batch, pass.positions, options.cache_type, device};
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ EvaluationBuffers buffers_for(const StackSpecification& config, const Evaluation
 Evaluator::Evaluator(const StackSpecification& config, const EvaluationOptions& options)
     : options_(completed(options, config)),
       end_of_text_(static_cast<std::int32_t>(config.end_of_text)),
-      buffers_(buffers_for(config, options_)),
+      buffers_(buffers_for(config, options_, Device{})),
       tokens_(Shape{options_.batch_size, options_.sequence_length}),
       targets_(Shape{options_.batch_size, options_.sequence_length}) {}
 
@@ -104,6 +105,9 @@ double Evaluator::window_loss(std::int64_t row, const Window& window) const {
 Evaluation Evaluator::evaluate(const Transformer& model, const TokenSequence& data) {
   require(data.size() >= 2, ErrorCode::invalid_argument,
           "the text holds {} tokens; predicting takes at least 2", data.size());
+  if (buffers_.activations.device() != model.device()) {
+    buffers_ = buffers_for(model.specification(), options_, model.device());
+  }
   const std::vector<Window> planned = plan(data);
   const std::int64_t windows = std::ssize(planned);
   const std::int64_t wanted =

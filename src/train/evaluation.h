@@ -57,6 +57,7 @@ class Evaluator {
   Evaluator(const StackSpecification& config, const EvaluationOptions& options);
 
   // Throws Error{invalid_argument} for fewer than two tokens, Error{interrupted} when stopped.
+  // Buffers move to where the model is.
   Evaluation evaluate(const Transformer& model, const TokenSequence& data);
 
  private:

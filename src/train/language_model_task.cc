@@ -191,6 +191,7 @@ class LanguageModelTask final : public TrainingTask {
   RunRecord record() const override;
   RunDescription description() const override;
   Parameters& parameters() override { return transformer_->parameters(); }
+  void place() override { transformer_->place(request_.device); }
   Gradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
@@ -282,18 +283,20 @@ void LanguageModelTask::prepare_model(SavedState saved) {
   require_training_memory(own_settings(), available_memory(), group_.size());
   // Between stages that take a second each with a large model.
   require_going_on(request_, saved);
-  settle_precision(settings_);
+  settle_precision(settings_, request_.device);
   make_model(saved);
   require_going_on(request_, saved);
   transformer_->parameters().set_precision(*settings_.precision);
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
-  gradients_.emplace(transformer_->parameters().architecture(), shards_.gradient_memory());
+  gradients_.emplace(transformer_->parameters().architecture(), shards_.gradient_memory(),
+                     request_.device);
   shards_.hold(*gradients_);
   hooks_ = make_hooks(request_, transformer_->parameters().architecture());
   const PassShape pass(share().size(), settings_.sequence(), ring_.get());
   buffers_.emplace(settings_.model, pass.batch, pass.positions,
-                   settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
+                   settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block,
+                   request_.device);
   buffers_->loss = VocabularyLoss(settings_.model.vocabulary_size, settings_.label_smoothing);
   require_going_on(request_, saved);
   buffers_->loss.set_stop(request_.stop);

@@ -87,7 +87,8 @@ Evaluation evaluate_masked(const Transformer& model, const TokenSequence& data,
   one.batch_size = 1;
   MaskedBatch masked(tokenizer, one);
   const PassShape pass(1, length, options.ring);
-  EvaluationBuffers buffers(model.specification(), pass.batch, pass.positions);
+  EvaluationBuffers buffers(model.specification(), pass.batch, pass.positions, std::nullopt,
+                            model.device());
   buffers.loss.set_stop(options.stop);
   StopProbe stop(options.stop);
   Tensor<std::int32_t> tokens(Shape{1, length}), following(Shape{1, length});

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 
 namespace heed {
@@ -67,6 +68,15 @@ void Optimizer::add_pieces(const Piece& run, const std::vector<ArenaRange>& own)
   }
 }
 
+void Optimizer::place(Device device) {
+  for (Tensor<float>* moment : {&first_moment_, &second_moment_}) {
+    if (moment->device() == device) continue;
+    Tensor<float> there(moment->shape(), device);
+    kernels::copy(*moment, there);
+    *moment = std::move(there);
+  }
+}
+
 double Optimizer::squared_norm(const Gradients& gradients) const {
   // Pieces side by side are one run of gradients.
   double sum = 0;
@@ -99,7 +109,7 @@ void Optimizer::update(std::int64_t step, const Gradients& gradients, Parameters
   for (const Piece& piece : pieces_) {
     const auto [begin, size] = std::pair(piece.range.begin, piece.range.size());
     update.weight_decay = piece.decays ? static_cast<float>(settings_.weight_decay) : 0.0F;
-    kernels::adamw_step({.parameters = parameters.all().subspan(begin, size),
+    kernels::adamw_step({.parameters = parameters.placed_all().subspan(begin, size),
                          .gradients = gradients.all().subspan(begin, size),
                          .first_moment = first_moment_.span().subspan(piece.moment, size),
                          .second_moment = second_moment_.span().subspan(piece.moment, size)},
@@ -118,8 +128,8 @@ void Optimizer::set_moments(const ArenaRange& range, std::span<const std::byte> 
                             std::min(piece->range.end, range.end)};
     const std::size_t to = piece->moment + (common.begin - piece->range.begin);
     const std::size_t from = (common.begin - range.begin) * sizeof(float);
-    std::memcpy(first_moment_.data() + to, first.data() + from, common.size() * sizeof(float));
-    std::memcpy(second_moment_.data() + to, second.data() + from, common.size() * sizeof(float));
+    copy_bytes(first_moment_.data() + to, first.data() + from, common.size() * sizeof(float));
+    copy_bytes(second_moment_.data() + to, second.data() + from, common.size() * sizeof(float));
   }
 }
 

@@ -29,6 +29,9 @@ class Optimizer {
   Optimizer(const ArenaLayout& layout, const TrainSettings& settings,
             const std::vector<ArenaRange>& own);
 
+  // Where moments lie from now on, and parameters and gradients that it is given.
+  void place(Device device);
+
   // The squared norm of its parameters' gradients.
   double squared_norm(const Gradients& gradients) const;
 
@@ -38,7 +41,7 @@ class Optimizer {
   // The same for all parameters, by the norm of all gradients, which it returns.
   double update(std::int64_t step, const Gradients& gradients, Parameters& parameters);
 
-  // The moments of its parameters, one range after the other.
+  // The moments of its parameters, one range after the other, where they lie.
   std::span<const float> first_moment() const { return first_moment_.span(); }
   std::span<const float> second_moment() const { return second_moment_.span(); }
 

@@ -50,7 +50,7 @@ Evaluation evaluate_pairs(const Transformer& model, const PairData& data,
   const PairBatches batches = cut_batches(data, by_length(data), options.batch_tokens);
   const std::int64_t wanted =
       options.batches > 0 ? std::min(options.batches, batches.count()) : batches.count();
-  PairBuffers buffers(model.architecture(), Keep::one_block);
+  PairBuffers buffers(model.architecture(), Keep::one_block, model.device());
   buffers.loss().set_stop(options.stop);
   StopProbe stop(options.stop);
   PairRows rows;
@@ -148,6 +148,7 @@ class PairTask final : public TrainingTask {
   RunRecord record() const override;
   RunDescription description() const override;
   Parameters& parameters() override { return model_->parameters(); }
+  void place() override { model_->place(request_.device); }
   Gradients& gradients() override { return *gradients_; }
   double flops_per_token() const override;
   StepLoss compute_gradients(std::int64_t step, DataPosition& position) override;
@@ -313,13 +314,14 @@ void PairTask::prepare_model(SavedState saved) {
   require_going_on(request_, saved);
   require_lengths(*training_);
   if (validation_) require_lengths(*validation_);
-  settle_precision(settings_);
+  settle_precision(settings_, request_.device);
   model_->parameters().set_precision(*settings_.precision);
-  gradients_.emplace(model_->architecture(), shards_.gradient_memory());
+  gradients_.emplace(model_->architecture(), shards_.gradient_memory(), request_.device);
   shards_.hold(*gradients_);
   hooks_ = make_hooks(request_, model_->architecture());
   buffers_.emplace(model_->architecture(),
-                   settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block);
+                   settings_.recompute && !request_.hooks ? Keep::residuals : Keep::every_block,
+                   request_.device);
   buffers_->loss() = VocabularyLoss(model_->architecture().decoder().vocabulary_size,
                                     settings_.label_smoothing, chunk_rows);
   buffers_->loss().set_stop(request_.stop);

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/threads.h"
 #include "heed/version.h"
+#include "model/here.h"
 #include "train/optimizer.h"
 
 namespace heed {
@@ -82,6 +83,7 @@ bool Run::runs_model() const { return group_.is_first() || shards_.runs_together
 
 void Run::measure() {
   if (!runs_model()) return;
+  task_->parameters().fetch();
   const std::optional<OrderedJson> measured = task_->measure();
   if (!measured) return;
   const bool is_best = is_judged_by_bleu() && keep_best(-measured->at("bleu").get<double>());
@@ -95,6 +97,7 @@ void Run::measure() {
 
 void Run::sample() {
   if (!runs_model()) return;
+  task_->parameters().fetch();
   const std::optional<std::string> text = task_->sample();
   if (!text) return;
   OrderedJson line;
@@ -123,6 +126,7 @@ void Run::save_model(const std::filesystem::path& to) {
 // The parameters of an evaluation, where the last ones are averaged.
 void Run::remember() {
   if (settings_.average_checkpoints == 0) return;
+  task_->parameters().fetch();
   const NumberStream parameters = shards_.parameter_stream();
   if (group_.is_first()) {
     recent_.add(position_.step, {parameters, std::ssize(task_->parameters().all())});
@@ -133,6 +137,7 @@ void Run::remember() {
 
 void Run::write_checkpoint() {
   constexpr std::int64_t copies = 4;  // the model; in the state, parameters and both moments
+  task_->parameters().fetch();
   const std::span<const float> parameters = task_->parameters().all();
   observer_.saving(
       {.step = position_.step,
@@ -141,11 +146,15 @@ void Run::write_checkpoint() {
        .stopping = stop_requested(stop_)});
   const RunClock::time_point start = RunClock::now();
   shards_.finish();
+  const auto here = [](std::span<const float> moments) {
+    return Here({moments.data(), {std::ssize(moments)}});
+  };
+  const Here first = here(optimizer_->first_moment()), second = here(optimizer_->second_moment());
   heed::write_checkpoint(directory_.last(), group_,
                          {.position = position_,
                           .run = of_first(group_, group_.is_first() ? directory_.key() : ""),
-                          .arrays = {shards_.shards().own(), parameters, optimizer_->first_moment(),
-                                     optimizer_->second_moment()},
+                          .arrays = {shards_.shards().own(), parameters, first.values().span(),
+                                     second.values().span()},
                           .save_model = [this] { save_model(directory_.last()); }});
   save_seconds_ = seconds_since(start);
   observer_.saved(position_.step, directory_.last());
@@ -154,6 +163,7 @@ void Run::write_checkpoint() {
 
 void Run::keep() {
   if (settings_.keep_every == 0) return;
+  task_->parameters().fetch();
   if (group_.is_first()) {
     directory_.keep_model(position_.step,
                           [this](const std::filesystem::path& to) { save_model(to); });
@@ -168,6 +178,7 @@ void Run::finish(TrainSummary& summary) {
   if (recent_.count() > 0) {
     shards_.finish();
     summary.averaged = recent_.average(task_->parameters().all(), shards_.shards().own());
+    task_->place();
     shards_.share_parameters();
     save_model(directory_.average());
     summary.checkpoint = directory_.average();

@@ -159,7 +159,7 @@ const std::vector<Setting>& all_settings();
 // Decides the precision of settings that leave it open (precision=auto), by the instruction set in
 // use and the width of the model alone: bf16 where tiles multiply it (AMX) and the model has at
 // least 192 channels, else f32.
-void settle_precision(TrainSettings& settings);
+void settle_precision(TrainSettings& settings, Device device = {});
 
 // A complete run known by name: a shape of model/presets.h with the settings that train it. Throws
 // Error{not_found} with the names there are.

@@ -52,6 +52,8 @@ class TrainingTask {
   virtual RunDescription description() const = 0;
 
   virtual Parameters& parameters() = 0;
+  // Gives passes the parameters as they are now, on the device of the request.
+  virtual void place() = 0;
   virtual Gradients& gradients() = 0;
   virtual double flops_per_token() const = 0;  // of training
 

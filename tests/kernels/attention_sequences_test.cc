@@ -55,31 +55,33 @@ void expect_same(const Tensor<float>& a, const Tensor<float>& b) {
 }
 
 TEST(AttentionOfSequences, IsThatOfEachAloneToTheBit) {
-  std::vector<Problem> together = problems(), alone = problems();
-  std::vector<SequenceAttention> forward;
-  std::vector<SequenceAttentionBackward> backward;
-  for (Problem& each : together) {
-    forward.push_back({.input = each.input(), .out = each.out, .log_sum_exp = each.log_sum_exp});
-    backward.push_back(
-        {.input = each.input(),
-         .out = each.out,
-         .log_sum_exp = each.log_sum_exp,
-         .d_out = each.d_out,
-         .gradients = {.query = each.d_query, .key = each.d_key, .value = each.d_value}});
-  }
-  attention_forward(forward);
-  attention_backward(backward);
-  for (std::size_t i = 0; i < alone.size(); ++i) {
-    Problem& each = alone[i];
-    attention_forward(each.input(), each.out, each.log_sum_exp);
-    attention_backward(each.input(), each.out, each.log_sum_exp, each.d_out,
-                       {.query = each.d_query, .key = each.d_key, .value = each.d_value});
-    expect_same(together[i].out, each.out);
-    expect_same(together[i].log_sum_exp, each.log_sum_exp);
-    expect_same(together[i].d_query, each.d_query);
-    expect_same(together[i].d_key, each.d_key);
-    expect_same(together[i].d_value, each.d_value);
-  }
+  on_every_instruction_set([] {
+    std::vector<Problem> together = problems(), alone = problems();
+    std::vector<SequenceAttention> forward;
+    std::vector<SequenceAttentionBackward> backward;
+    for (Problem& each : together) {
+      forward.push_back({.input = each.input(), .out = each.out, .log_sum_exp = each.log_sum_exp});
+      backward.push_back(
+          {.input = each.input(),
+           .out = each.out,
+           .log_sum_exp = each.log_sum_exp,
+           .d_out = each.d_out,
+           .gradients = {.query = each.d_query, .key = each.d_key, .value = each.d_value}});
+    }
+    attention_forward(forward);
+    attention_backward(backward);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      Problem& each = alone[i];
+      attention_forward(each.input(), each.out, each.log_sum_exp);
+      attention_backward(each.input(), each.out, each.log_sum_exp, each.d_out,
+                         {.query = each.d_query, .key = each.d_key, .value = each.d_value});
+      expect_same(together[i].out, each.out);
+      expect_same(together[i].log_sum_exp, each.log_sum_exp);
+      expect_same(together[i].d_query, each.d_query);
+      expect_same(together[i].d_key, each.d_key);
+      expect_same(together[i].d_value, each.d_value);
+    }
+  });
 }
 
 // All sequences add to one table: the sum has the order of the sequences.

@@ -150,8 +150,10 @@ TEST(BlockWeights, ProductsAreThoseOfTheUnpackedWeights) {
     SCOPED_TRACE(weight_format_name(kind.format));
     on_every_instruction_set([&] {
       for (const std::int64_t positions : {decoding_step, std::int64_t{1}, rows}) {
-        const bool in_integers = positions != rows || multiplies_long_rows_in_integers(kind.format);
-        const double in_f32 = has_bf16_products() ? 0x1p-8 : 2 * block_inputs * unit_roundoff;
+        const bool in_integers =
+            positions != rows || (!tests_device() && multiplies_long_rows_in_integers(kind.format));
+        const bool in_bf16 = tests_device() || has_bf16_products();
+        const double in_f32 = in_bf16 ? 0x1p-8 : 2 * block_inputs * unit_roundoff;
         const double bound = in_integers ? 4 * (block_inputs / 16 + 1) * unit_roundoff : in_f32;
         const Tensor<float> out = block_product(x, prepared, positions);
         for (std::int64_t row = 0; row < rows; ++row) {

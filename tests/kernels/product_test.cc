@@ -179,10 +179,10 @@ TEST(PreparedBf16, HoldsTheRoundedWeights) {
   }
 }
 
-// Where a machine has no products of bf16, x is not rounded.
+// Where a machine has no products of bf16, x is not rounded; devices have them.
 TEST(PreparedBf16, MultipliesAsTheReferenceDoes) {
   on_every_instruction_set([&] {
-    const bool rounds_x = current_instruction_set().ends_with("BF16");
+    const bool rounds_x = tests_device() || current_instruction_set().ends_with("BF16");
     for (const ProductShape& shape : product_shapes) {
       SCOPED_TRACE(fmt::format("{} x {} x {}", shape.rows, shape.inputs, shape.outputs));
       const Twin x = random_twin(Shape{shape.rows, shape.inputs}, 1);
@@ -255,6 +255,22 @@ TEST(PackedWeights, AreReadWhereTheyArePacked) {
     if (current_instruction_set() != "SSE4") return;
     linear_forward(x.single, linear, after);
     for (std::int64_t i = 0; i < after.size(); ++i) ASSERT_EQ(after[i], 0.0F) << i;
+  });
+}
+
+TEST(MultipliedRow, IsReadWhereTheWeightLies) {
+  const Twin weight = random_twin(Shape{7, 33}, 2);
+  on_every_instruction_set([&] {
+    Tensor<float> there(weight.single.shape(), opened_device());
+    copy_bytes(there.data(), weight.single.data(), weight.single.span().size_bytes());
+    const LinearParameters<float> linear{.weight = std::as_const(there).view()};
+    const MultipliedWeight multiplied(linear);
+    EXPECT_EQ(multiplied.view().data(), there.data());
+    for (const std::int64_t output : {0, 3, 6}) {
+      const std::vector<float> row = multiplied_row(linear, output);
+      ASSERT_EQ(row.size(), 33);
+      EXPECT_TRUE(std::equal(row.begin(), row.end(), weight.single.data() + output * 33));
+    }
   });
 }
 

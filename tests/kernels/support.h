@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include "base/random.h"
 #include "kernels/instruction_sets.h"
+#include "kernels/placement.h"
+#include "tensor/device.h"
 #include "tensor/tensor.h"
 
 namespace heed::kernels {
@@ -55,9 +58,22 @@ double relative_error(const A& actual, const B& expected) {
 
 inline double relative_error(const Twin& twin) { return relative_error(twin.single, twin.exact); }
 
-// Calls body() with every instruction set of this machine in turn.
+// Whether HEED_TEST_DEVICE names a device. Devices multiply long rows by prepared weights in bf16
+// unless integers are refused, and then in f32, whatever the processor does.
+inline bool tests_device() { return std::getenv("HEED_TEST_DEVICE") != nullptr; }
+
+// Calls body() with every instruction set of this machine in turn; where HEED_TEST_DEVICE names a
+// device, instead there.
 template <class Body>
 void on_every_instruction_set(Body&& body) {
+  if (const char* const name = std::getenv("HEED_TEST_DEVICE")) {
+    struct Back {
+      ~Back() { compute_on(Device{}); }
+    } back;
+    SCOPED_TRACE(name);
+    compute_on(open_device(name));
+    return body();
+  }
   struct Restore {
     ~Restore() { use_instruction_set(""); }
   } restore;

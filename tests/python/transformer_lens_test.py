@@ -153,7 +153,7 @@ class Weights(TestCase):
         self.assert_close(own(TEXT), plain(TEXT), 1e-5)
         self.assert_same_bits(heed.HookedTransformer.from_pretrained("starter").W_Q, plain.W_Q)
         for options, error in (({"fold_ln": True, "center_unembed": False}, "all or none"),
-                               ({"device": "cuda"}, "device is 'cuda'")):
+                               ({"device": "tpu"}, "the device is 'tpu': expected cpu, cuda")):
             with self.assertRaisesRegex(heed.errors.InvalidArgument, error):
                 heed.HookedTransformer.from_pretrained("starter", **options)
         with self.assertRaisesRegex(heed.errors.Unsupported, "turns or norms"):

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "kernels/instruction_sets.h"
+#include "tensor/device.h"
 
 namespace heed {
 namespace {
@@ -48,6 +49,12 @@ BenchmarkMeasurer::BenchmarkMeasurer(const BenchmarkOptions& options, int repeat
     : options_(options), repeats_(repeats), report_(report) {
   report_.suite = options.suite;
   report_.instruction_set = kernels::current_instruction_set();
+  if (const Device device = default_device(); !device.is_cpu()) {
+    // The loops that bound rows are the processor's.
+    report_.instruction_set =
+        fmt::format("{} ({})", device_name(device), device_description(device));
+    return;
+  }
   measure_ceilings();
   // Excludes the half GiB of the read loop from the peak memory of the workload.
   reset_peak_resident_bytes();
@@ -127,6 +134,7 @@ void BenchmarkMeasurer::add(BenchmarkRow row, const std::function<void()>& work)
     if (repeat >= 0) measure_again(row);
     const auto start = Clock::now();
     work();
+    synchronize_accelerator();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const double other = is_compared ? options_.against() : 0;
     if (repeat < 0) continue;  // the first calls warm up

@@ -7,6 +7,7 @@
 #include "engine/bench/measurer.h"
 #include "engine/bench/work_cost.h"
 #include "engine/loaded_model.h"
+#include "kernels/elements.h"
 #include "model/input_checks.h"
 #include "model/parameter_count.h"
 #include "train/optimizer.h"
@@ -28,6 +29,7 @@ Transformer make_transformer(const BenchmarkOptions& options, std::int64_t posit
   require_memory(options.config, model_cost(config).*memory);
   Transformer transformer({.stacks = {config}});
   transformer.parameters().initialize(seed);
+  transformer.place(default_device());
   return transformer;
 }
 
@@ -59,9 +61,9 @@ class BatchReader {
               CacheType cache_type)
       : transformer_(transformer),
         batch_(batch),
-        cache_(transformer.specification(), batch, capacity, cache_type),
-        step_(transformer.specification(), batch, 1, Keep::one_block),
-        last_(Shape{batch, transformer.specification().channels}),
+        cache_(transformer.make_cache(batch, capacity, cache_type)),
+        step_(transformer.specification(), batch, 1, Keep::one_block, 0, transformer.device()),
+        last_(Shape{batch, transformer.specification().channels}, transformer.device()),
         logits_(Shape{batch, transformer.specification().vocabulary_size}) {}
 
   // Appends tokens (B, T) and computes the logits of the last position.
@@ -72,12 +74,12 @@ class BatchReader {
       return transformer_.project(step_.final_norm(), logits_, kernels::decoding_step);
     }
     if (!prompt_ || prompt_->positions() != positions) {
-      prompt_.emplace(transformer_.specification(), batch_, positions, Keep::one_block);
+      prompt_.emplace(transformer_.specification(), batch_, positions, Keep::one_block, 0,
+                      transformer_.device());
     }
     forward(tokens, *prompt_, positions);
     for (std::int64_t row = 0; row < batch_; ++row) {
-      const View<float> from = prompt_->final_norm()[(row + 1) * positions - 1];
-      std::copy_n(from.data(), from.size(), last_.view()[row].data());
+      kernels::copy(prompt_->final_norm()[(row + 1) * positions - 1], last_.view()[row]);
     }
     transformer_.project(last_, logits_);
   }
@@ -85,7 +87,8 @@ class BatchReader {
   // Appends tokens (B, T) and computes the logits (B·T, V) of all positions.
   void read(View<const std::int32_t> tokens, View<float> logits) {
     if (!prompt_)
-      prompt_.emplace(transformer_.specification(), batch_, tokens.extent(1), Keep::one_block);
+      prompt_.emplace(transformer_.specification(), batch_, tokens.extent(1), Keep::one_block, 0,
+                      transformer_.device());
     forward(tokens, *prompt_, tokens.extent(1));
     transformer_.project(prompt_->final_norm(), logits);
   }
@@ -117,8 +120,11 @@ class TrainingWork {
         settings_{.model = transformer.specification()},
         tokens_(random_tokens(transformer.specification(), {batch, positions})),
         optimizer_(transformer.specification(), settings_),
-        gradients_(transformer.architecture()),
-        buffers_(transformer.specification(), batch, positions) {}
+        gradients_(transformer.architecture(), ArenaMemory::whole, transformer.device()),
+        buffers_(transformer.specification(), batch, positions, Keep::every_block,
+                 transformer.device()) {
+    optimizer_.place(transformer.device());
+  }
 
   // The step of train(). The loss is irrelevant: tokens are their own targets.
   void step() {

@@ -9,6 +9,7 @@
 #include "engine/bench/work_cost.h"
 #include "engine/embedded_files.h"
 #include "engine/loaded_model.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "microworld/microworld.h"
 #include "tensor/tensor.h"
@@ -22,7 +23,10 @@ Tensor<float> random_tensor(const Shape& shape, std::uint64_t stream) {
   Tensor<float> tensor(shape);
   RandomStream random(1, stream);
   for (float& value : tensor.span()) value = static_cast<float>(2 * random.uniform() - 1);
-  return tensor;
+  if (default_device().is_cpu()) return tensor;
+  Tensor<float> there(shape, default_device());
+  kernels::copy(tensor, there);
+  return there;
 }
 
 // Queries, keys and values interleaved as in the output of the QKV projection: (B, T, 3, H, D).
@@ -33,9 +37,9 @@ class AttentionWork {
         precision_(precision),
         projected_(random_tensor({shape.batch, shape.positions, 3 * width()}, 1)),
         d_out_(random_tensor({shape.batch, shape.positions, shape.heads, shape.head_size}, 2)),
-        out_(d_out_.shape()),
-        log_sum_exp_({shape.batch, shape.heads, shape.positions}),
-        d_projected_(projected_.shape()) {}
+        out_(d_out_.shape(), d_out_.device()),
+        log_sum_exp_({shape.batch, shape.heads, shape.positions}, d_out_.device()),
+        d_projected_(projected_.shape(), projected_.device()) {}
 
   void forward() { kernels::attention_forward(input(), out_, log_sum_exp_); }
 

@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "kernels/attention_summaries.h"
+#include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "microscope/attention/visible_keys.h"
+#include "model/here.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -149,13 +151,16 @@ VisibleKeys LazyAttention::visible_keys(std::int64_t layer, std::int64_t query) 
 
 void LazyAttention::observe_attention(std::int64_t layer,
                                       const kernels::AttentionInput<float>& input,
-                                      View<const float> log_sum_exp) {
+                                      View<const float> log_sum_exps) {
+  const Here queries(input.query), memories(input.key), log_sums(log_sum_exps);
+  const View<const float> query = queries.values(), key = memories.values();
+  const View<const float> log_sum_exp = log_sums.values();
   const auto index = std::ranges::find(layers_, layer) - layers_.begin();
   Layer& kept = kept_[static_cast<std::size_t>(index)];
-  const std::int64_t added = input.query.extent(1);
-  const std::int64_t memory = input.key.extent(1);
-  require(input.query.extent(0) == 1, ErrorCode::invalid_argument,
-          "attention is recorded for one sequence, not for a batch of {}", input.query.extent(0));
+  const std::int64_t added = query.extent(1);
+  const std::int64_t memory = key.extent(1);
+  require(query.extent(0) == 1, ErrorCode::invalid_argument,
+          "attention is recorded for one sequence, not for a batch of {}", query.extent(0));
   const bool is_cross = pattern_.kind == PointKind::cross_pattern;
   require(is_cross || kept.positions + added == memory, ErrorCode::invalid_argument,
           "{} positions after {} do not make a memory of {}: the probe must observe every pass",
@@ -171,12 +176,11 @@ void LazyAttention::observe_attention(std::int64_t layer,
   if (kept.spans.empty() || kept.spans.back().precision != precision) {
     kept.spans.push_back({kept.positions, precision});
   }
-  keep_keys(precision == kernels::Precision::bf16 ? kept.rounded_keys : kept.keys, input.key,
-            precision);
+  keep_keys(precision == kernels::Precision::bf16 ? kept.rounded_keys : kept.keys, key, precision);
   for (std::int64_t h = 0; h < heads(); ++h) {
     for (std::int64_t t = 0; t < added; ++t) {
       const std::int64_t to = kept.positions + t;
-      std::transform(&input.query(0, t, h, 0), &input.query(0, t, h, 0) + attention_.head_size,
+      std::transform(&query(0, t, h, 0), &query(0, t, h, 0) + attention_.head_size,
                      &kept.query.view()(h, to, 0),
                      [&](float value) { return rounded_to(precision, value); });
       kept.log_sum_exp.view()(h, to) = log_sum_exp(0, h, t);
@@ -193,9 +197,7 @@ void LazyAttention::keep_bias(Layer& kept, const kernels::PositionBias<float>& b
     return;
   }
   kept.bias = Tensor<float>(bias.values.shape());
-  for (std::int64_t h = 0; h < bias.values.extent(0); ++h) {
-    std::ranges::copy(bias.values[h].span(), kept.bias.view()[h].data());
-  }
+  kernels::copy(bias.values, kept.bias);
   kept.first_distance = bias.first;
 }
 

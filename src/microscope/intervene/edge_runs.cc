@@ -256,10 +256,12 @@ std::vector<std::vector<double>> EdgeRuns::read_directly(std::span<const HeadCha
     const Tensor<float> added = attention_with(group);
     const Tensor<float> own = attention_with(std::array{&unchanged});
     for (std::int64_t i = 0; i < std::ssize(group); ++i) {
-      const View<float> stream = variants.stream(row++)[0];
+      Tensor<float> stream(Shape{own.size()});
+      kernels::copy(activations_.last_residual()[query()], stream);
       for (std::int64_t c = 0; c < own.size(); ++c) {
-        stream(c) = activations_.last_residual()(query(), c) + added.view()(i, c) - own[c];
+        stream[c] = stream[c] + added.view()(i, c) - own[c];
       }
+      kernels::copy(stream, variants.stream(row++)[0]);
     }
   }
   return in_order(changes, groups, variants.logits());

@@ -27,7 +27,7 @@ std::int64_t first_difference(const PatchRequest& request) {
 }
 
 void copy_row(View<const float> from, std::int64_t row, View<float> to, std::int64_t to_row) {
-  std::copy_n(&from(row, 0), from.extent(1), &to(to_row, 0));
+  kernels::copy(from[row], to[to_row]);
 }
 
 }  // namespace

@@ -187,16 +187,19 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
   CrossMemory memory;
   Tensor<float> d_memory;
   if (attends) {
-    memory = {.rows = activations(StackSite::encoder).final_norm(), .texts = source_rows_};
+    memory = {.rows = of(StackSite::encoder).activations->final_norm(), .texts = source_rows_};
     of_target.memory = &memory;
-    d_memory = Tensor<float>(memory.rows.shape());
-    d_memory.fill(0.0F);
+    d_memory = Tensor<float>(memory.rows.shape(), model_.device());
   }
   const std::int64_t memory_rows = attends ? source_rows_.rows() : 0;
-  const ActivationGradients buffers(architecture().decoder(), target_rows_.rows(), memory_rows);
+  const StackActivations& activations = *of(last).activations;  // where they were computed
+  const ActivationGradients buffers(architecture().decoder(), target_rows_.rows(), memory_rows,
+                                    model_.device());
   if (of_target.layers.has_end(architecture().decoder().layers)) {
     require_weights_fit(target, of_target, architecture().decoder().vocabulary_size);
-    start_gradient(model_.stack(last), of_target, target, {next, final_rows(last), buffers.norm});
+    Tensor<float> start(buffers.norm.shape());
+    start_gradient(model_.stack_here(last), of_target, target, {next, final_rows(last), start});
+    kernels::copy(start, buffers.norm);
   } else {
     require(!target.points.empty() && target.logits.empty() && target.logit_weights.empty(),
             ErrorCode::invalid_argument,
@@ -204,16 +207,16 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
             of_target.layers.end);
     kernels::fill(buffers.norm, 0.0F);
   }
-  stack_backward(model_.stack(last), token_view(last), of_target, activations(last), buffers,
-                 nullptr, attends ? d_memory.view() : View<float>{});
+  stack_backward(model_.stack(last), token_view(last), of_target, activations, buffers, nullptr,
+                 attends ? d_memory.view() : View<float>{});
   if (!attends) return;
 
   // 1. the encoder: the gradient of what the decoder attended to sums over its layers
   const StackSite first = StackSite::encoder;
-  const ActivationGradients of_encoder(architecture().encoder(), memory_rows);
-  std::ranges::copy(d_memory.span(), of_encoder.norm.data());
-  stack_backward(model_.stack(first), token_view(first), pass(&probe, first), activations(first),
-                 of_encoder, nullptr);
+  const ActivationGradients of_encoder(architecture().encoder(), memory_rows, 0, model_.device());
+  kernels::copy(d_memory, of_encoder.norm);
+  stack_backward(model_.stack(first), token_view(first), pass(&probe, first),
+                 *of(first).activations, of_encoder, nullptr);
 }
 
 }  // namespace heed

@@ -191,10 +191,11 @@ void RecordedPass::make_buffers() {
         buffers.activations->batch() == batch && buffers.activations->positions() == length &&
         static_cast<std::int64_t>(buffers.activations->bytes()) == bytes &&
         buffers.added.shape() == added;
-    if (fits) continue;
+    buffers.here.reset();
+    if (fits && buffers.activations->device() == model_.device()) continue;
     buffers = {};
-    buffers.activations =
-        std::make_unique<StackActivations>(config, batch, length, options_.keep, memory_rows);
+    buffers.activations = std::make_unique<StackActivations>(config, batch, length, options_.keep,
+                                                             memory_rows, model_.device());
     if (keeps_points()) buffers.added = Tensor<float>(added);
   }
 }
@@ -204,10 +205,30 @@ void RecordedPass::run() {
   Probe* const probe = keeps_points() || options_.stop != nullptr ? &recorder : options_.observer;
   const StackSite last = stacks_.back().site;
   const Pass target = pass(probe, last);
-  if (last == StackSite::only) return model_.forward(token_view(last), target, activations(last));
+  const StackActivations& activations = *of(last).activations;
+  if (last == StackSite::only) return model_.forward(token_view(last), target, activations);
   const Pass source = pass(probe, StackSite::encoder);
-  model_.forward({token_view(StackSite::encoder), source, activations(StackSite::encoder)},
-                 {token_view(last), target, activations(last)});
+  model_.forward({token_view(StackSite::encoder), source, *of(StackSite::encoder).activations},
+                 {token_view(last), target, activations});
+}
+
+// What attention read then is the copy's, too.
+const StackActivations& RecordedPass::brought_here(StackSite site) const {
+  const std::lock_guard lock(bringing_);
+  RecordedBuffers::OfStack& buffers = buffers_.stacks[index(site)];
+  if (buffers.here != nullptr) return *buffers.here;
+  buffers.here = std::make_unique<StackActivations>(buffers.activations->on(Device{}));
+  const auto bring = [&](auto& view) { view = buffers.here->same_of(*buffers.activations, view); };
+  OfStack& stack = stacks_[index(site)];
+  for (std::vector<Attended>* attended : {&stack.self, &stack.cross}) {
+    for (Attended& each : *attended) {
+      bring(each.input.query);
+      bring(each.input.key);
+      bring(each.input.value);
+      bring(each.log_sum_exp);
+    }
+  }
+  return *buffers.here;
 }
 
 std::int64_t RecordedPass::bytes_needed(const Architecture& architecture, std::int64_t positions,
@@ -286,6 +307,7 @@ std::vector<double> RecordedPass::next_probabilities(std::int64_t position) cons
 }
 
 std::span<const Attended> RecordedPass::attended(AttentionSite site, std::int64_t layer) const {
+  activations(site.stack);  // and what attention read
   const OfStack& stack = stacks_[index(site.stack)];
   const std::span<const Attended> kept =
       site.kind == AttentionKind::cross ? stack.cross : stack.self;

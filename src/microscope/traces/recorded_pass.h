@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,7 @@ std::int64_t position_in_text(std::int64_t position, std::int64_t positions);
 struct RecordedBuffers {
   struct OfStack {
     std::unique_ptr<StackActivations> activations;
+    std::unique_ptr<StackActivations> here;  // the processor's copy, where they are not its own
     Tensor<float> added;  // (L, branches, N, C): what each branch of a block added to the stream
   };
   std::vector<OfStack> stacks;
@@ -91,8 +93,10 @@ class RecordedPass {
   std::int64_t keys(AttentionSite site) const {
     return site.kind == AttentionKind::cross ? sources() : positions(site.stack);
   }
+  // Of the processor: where the pass was computed elsewhere, they come when they are first asked
+  // for.
   const StackActivations& activations(StackSite site = StackSite::only) const {
-    return *of(site).activations;
+    return of(site).activations->device().is_cpu() ? *of(site).activations : brought_here(site);
   }
 
   // (N, C): the end of a stack: what the unembedding reads or, of an encoder, the decoder.
@@ -186,6 +190,7 @@ class RecordedPass {
   // Of all texts of one length, or one by one.
   std::span<const Attended> attended(AttentionSite site, std::int64_t layer) const;
   const Attended& attended(AttentionSite site, std::int64_t layer, std::int64_t text) const;
+  const StackActivations& brought_here(StackSite site) const;
   void make_buffers();
   void run();
   View<const std::int32_t> token_view(StackSite site) const;
@@ -202,8 +207,9 @@ class RecordedPass {
   std::shared_ptr<Editor> given_;
   EditorOfPass editor_;  // of the model and the one that was given
   RecordOptions options_;
-  RecordedBuffers buffers_;
-  std::vector<OfStack> stacks_;
+  mutable RecordedBuffers buffers_;
+  mutable std::vector<OfStack> stacks_;
+  mutable std::mutex bringing_;
 };
 
 // An editor that outlives the pass, or null.

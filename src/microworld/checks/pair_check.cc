@@ -119,7 +119,7 @@ class PairExamination {
   }
 
   PairLoss loss() const {
-    PairBuffers buffers(model_.architecture(), Keep::one_block);
+    PairBuffers buffers(model_.architecture(), Keep::one_block, model_.device());
     double loss = 0, log_probability = 0;
     CheckedRows rows;
     const auto read = [&] {

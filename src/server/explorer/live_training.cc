@@ -241,6 +241,7 @@ void LiveTraining::start(const Json& body) {
           "the text has {} bytes; a run in the page takes {} at most: train on it with heed train",
           text.size(), max_text_bytes);
   TrainRequest request;
+  request.device = default_device();
   request.settings = wanted_settings(fields, preset, !text.empty());
   if (const std::string why = why_not(); !why.empty()) throw HttpError(403, why);
 
