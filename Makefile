@@ -12,7 +12,7 @@ sanitized_tests ?= $(quick_tests) train microscope engine microworld server cli
 # Tests of cli cannot: they start the program themselves.
 emulated_tests ?= ^(base|tensor|kernels|tokenizer|checkpoint|model)$$
 
-.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test static-page static-page-test static-page-check build bench nightly \
+.PHONY: run test python-test test-aarch64 test-wasm install-wasm-deps page page-test static-page static-page-test static-page-check build bench test-cuda bench-cuda nightly \
   fuzz sanitize sanitize-quick \
   sanitize-threads format format-check lint layers package install-deps install-test-deps install-check-deps \
   install-page-deps install-aarch64-deps
@@ -124,6 +124,20 @@ bench: install-test-deps
 	cmake --build --preset release -j $(jobs)
 	for program in build/release/bin/*_benchmark; do "$$program" || exit 1; done
 
+# With a GPU: the tests of make test that an emulated device runs, on it; and a part of them under compute-sanitizer.
+cuda_library = build/release/bin/heed_cuda.so
+test-cuda: export HEED_CUDA_LIBRARY = $(CURDIR)/$(cuda_library)
+test-cuda: install-test-deps
+	cmake --preset release -DHEED_CUDA=ON $(cmake_flags)
+	cmake --build --preset release -j $(jobs) --target heed heed_cuda heed_cuda_other kernels_tests formats_tests model_tests device_tests
+	tests/device/on_a_gpu.sh build/release
+
+# What a GPU does with a model of GPT-2's size, beside PyTorch where that has CUDA.
+bench-cuda: install-deps
+	cmake --preset release -DHEED_CUDA=ON $(cmake_flags)
+	cmake --build --preset release -j $(jobs) --target heed heed_cuda
+	benchmarks/on_a_gpu.sh build/release/bin/heed
+
 fuzz: install-check-deps
 	cmake --preset asan $(cmake_flags)
 	cmake --build --preset asan -j $(jobs) --target fuzzers
@@ -131,7 +145,7 @@ fuzz: install-check-deps
 	  'echo PROGRAM && PROGRAM -max_total_time=$(fuzz_seconds) -timeout=10 -verbosity=0 \
 	    -artifact_prefix=build/asan/'
 
-sources = $(shell git ls-files '*.cc' '*.h')
+sources = $(shell git ls-files '*.cc' '*.h' '*.cu')
 
 format: install-check-deps
 	clang-format -i $(sources)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """GPT-2 124M in PyTorch, as a rival of `heed bench --against`: prints its tokens a second.
 
-    gpt2_in_pytorch.py prompt|train [--batch 1] [--context 512] [--dtype f32|bf16] [--threads 2]
+    gpt2_in_pytorch.py prompt|train [--batch 1] [--context 512] [--dtype f32|bf16] [--threads 2] [--device cuda] [--compile]
 
 Blocks are those of GPT-2: norms before attention and feed-forward, a fused projection to query, key and value, learned
 positions, a tied unembedding. Attention is `scaled_dot_product_attention` where PyTorch has it. A prompt gives the logits of
-its last position; a training step is forward, backward and AdamW with clipping. The first of two runs is not timed.
+its last position; a training step is forward, backward and AdamW with clipping. The first of two runs, which compiles, is
+not timed.
 """
 import argparse
 import time
@@ -48,7 +49,7 @@ class Gpt2(nn.Module):
         self.blocks, self.norm = nn.ModuleList(Block() for _ in range(LAYERS)), nn.LayerNorm(CHANNELS)
 
     def forward(self, ids):  # (B, T) -> (B, T, C)
-        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
             x = block(x)
         return self.norm(x)
@@ -64,28 +65,38 @@ def main():
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile, where PyTorch has it")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    model = Gpt2()
-    ids = torch.randint(VOCABULARY, (options.batch, options.context + 1))
+    model = Gpt2().to(options.device)
+    ids = torch.randint(VOCABULARY, (options.batch, options.context + 1), device=options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    body = torch.compile(model) if options.compile else model
 
     def prompt():
         with torch.no_grad():
-            model.logits(model(ids[:, :-1])[:, -1])
+            model.logits(body(ids[:, :-1])[:, -1])
 
     def train():
         optimizer.zero_grad(set_to_none=True)
-        logits = model.logits(model(ids[:, :-1]))
+        logits = model.logits(body(ids[:, :-1]))
         functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
     work = prompt if options.work == "prompt" else train
-    with torch.autocast("cpu", torch.bfloat16, enabled=options.dtype == "bf16"):
+
+    def finish():
+        if options.device != "cpu":
+            torch.cuda.synchronize()
+
+    with torch.autocast(torch.device(options.device).type, torch.bfloat16, enabled=options.dtype == "bf16"):
         work()
+        finish()
         begin = time.perf_counter()
         work()
+        finish()
         print(options.batch * options.context / (time.perf_counter() - begin))
 
 
