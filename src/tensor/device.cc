@@ -118,21 +118,36 @@ std::unique_ptr<Accelerator> open_library(Device device) {
 
 void make_pool(Accelerator& accelerator) {
   const HeedCudaDevice& properties = accelerator.properties;
+  const auto map_chunks = [map = accelerator.map](std::size_t offset, std::size_t bytes) {
+    int out_of_memory = 0;
+    const HeedCudaResult result = map(offset, bytes, &out_of_memory);
+    if (out_of_memory == 0) require_done(result, "mapping memory");
+    return result == nullptr;
+  };
+  // After a kernel that failed, nothing can be given back.
+  const auto unmap_chunks = [unmap = accelerator.unmap](std::size_t offset, std::size_t bytes) {
+    return unmap(offset, bytes) == nullptr;
+  };
   accelerator.pool.emplace(
       properties.addresses,
-      DevicePool::Chunks{.bytes = properties.chunk,
-                         .map = [map = accelerator.map](
-                                    std::size_t offset,
-                                    std::size_t bytes) { return map(offset, bytes) == nullptr; },
-                         .unmap =
-                             [unmap = accelerator.unmap](std::size_t offset, std::size_t bytes) {
-                               check(unmap(offset, bytes) == nullptr,
-                                     "chunks of a device are unmapped");
-                             }},
+      DevicePool::Chunks{.bytes = properties.chunk, .map = map_chunks, .unmap = unmap_chunks},
       properties.total / 8);
   const auto begin = reinterpret_cast<std::uintptr_t>(properties.begin);
   device_addresses::begin = begin;
   device_addresses::end = begin + properties.addresses;
+}
+
+// Which of the processes of its machine this one is, as Open MPI, MPICH or Slurm started it.
+int local_rank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    const char* const text = std::getenv(variable);
+    if (text == nullptr) continue;
+    const std::string_view digits(text);
+    int rank = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+    if (error == std::errc() && end == digits.data() + digits.size() && rank >= 0) return rank;
+  }
+  return 0;
 }
 
 Device parse_device(std::string_view name) {
@@ -145,7 +160,10 @@ Device parse_device(std::string_view name) {
   };
   if (!name.starts_with("cuda")) refuse();
   std::string_view number = name.substr(4);
-  if (number.empty()) return device;
+  if (number.empty()) {
+    device.index = -1 - local_rank();
+    return device;
+  }
   if (number.front() != ':' || number.size() == 1) refuse();
   number.remove_prefix(1);
   const char* const last = number.data() + number.size();
@@ -163,11 +181,13 @@ Accelerator& accelerator() {
 }  // namespace
 
 std::string device_name(Device device) {
-  return device.is_cpu() ? "cpu" : fmt::format("cuda:{}", device.index);
+  if (device.is_cpu()) return "cpu";
+  return device.index < 0 ? "cuda" : fmt::format("cuda:{}", device.index);
 }
 
 Device open_device(std::string_view name) {
   if (name == "auto") {
+    if (!opened_device().is_cpu()) return opened_device();
     // Where nothing of CUDA is installed, not even the library is looked for in vain.
     if (opened_device().is_cpu() && library_path().empty()) return {};
     try {
@@ -182,12 +202,13 @@ Device open_device(std::string_view name) {
   if (opened == nullptr) {
     std::unique_ptr<Accelerator> accelerator = open_library(device);
     make_pool(*accelerator);
+    accelerator->device.index = accelerator->properties.index;
     opened = accelerator.release();
   }
-  require(opened_device() == device, ErrorCode::unsupported,
+  require(device.index < 0 || opened_device() == device, ErrorCode::unsupported,
           "this process computes on {}, and cannot use {} as well: start another one for it",
           device_name(opened_device()), device_name(device));
-  return device;
+  return opened_device();
 }
 
 namespace {

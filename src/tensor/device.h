@@ -23,7 +23,8 @@ struct Device {
 
 std::string device_name(Device device);  // "cpu", "cuda:0"
 
-// "cpu", "cuda", "cuda:1", or "auto": cuda:0 where there is one, and cpu elsewhere. The accelerator
+// "cpu", "cuda", "cuda:1", or "auto": as cuda where there is one, and cpu elsewhere. "cuda" is the
+// first device or, of several processes that mpirun or srun started, one for each. The accelerator
 // that it names is ready then. Throws Error{invalid_argument} for other names, Error{unsupported}
 // where there is no such device, saying what is missing, and where the process uses another one.
 Device open_device(std::string_view name);

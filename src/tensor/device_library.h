@@ -26,6 +26,7 @@ struct HeedCudaDevice {
   size_t chunk;     /* memory is mapped in multiples of so many bytes */
   size_t total;     /* bytes of memory that it has */
   int multiprocessors;
+  int index; /* of those that CUDA finds */
   char name[256];
 };
 
@@ -38,8 +39,10 @@ extern "C" {
 #endif
 
 int heed_cuda_version(void);
+/* The device of this number, or, of −1 − rank, one for each of several processes, in turns. */
 HeedCudaResult heed_cuda_open(int index, struct HeedCudaDevice* device);
-HeedCudaResult heed_cuda_map(size_t offset, size_t bytes);
+/* Sets out_of_memory to 1 where the device has too little. */
+HeedCudaResult heed_cuda_map(size_t offset, size_t bytes, int* out_of_memory);
 HeedCudaResult heed_cuda_unmap(size_t offset, size_t bytes);
 /* To the processor: done when it returns. From it: `from` may change then. */
 HeedCudaResult heed_cuda_copy_bytes(void* to, const void* from, size_t bytes);

@@ -58,9 +58,11 @@ void DevicePool::unmap_unused() {
       continue;
     }
     std::size_t end = begin;
-    while (end < users_.size() && is_mapped_[end] && users_[end] == 0) is_mapped_[end++] = false;
+    while (end < users_.size() && is_mapped_[end] && users_[end] == 0) ++end;
     const std::size_t size = (end - begin) * chunks_.bytes;
-    chunks_.unmap(begin * chunks_.bytes, size);
+    if (!chunks_.unmap(begin * chunks_.bytes, size)) return;
+    std::fill(is_mapped_.begin() + static_cast<std::ptrdiff_t>(begin),
+              is_mapped_.begin() + static_cast<std::ptrdiff_t>(end), false);
     mapped_ -= size;
     unused_ -= size;
     begin = end;

@@ -17,11 +17,12 @@ namespace heed {
 // whole chunks once `keep` bytes of unused ones have gathered, all of it when nothing is in use.
 class DevicePool {
  public:
-  // `map` and `unmap` (offset, bytes) chunks; `map` returns false where the device has no memory.
+  // `map` and `unmap` (offset, bytes) chunks. `map` returns false where the device has no memory,
+  // `unmap` where it does not let go: the chunks then stay as they are.
   struct Chunks {
     std::size_t bytes;  // a power of two
     std::function<bool(std::size_t offset, std::size_t bytes)> map;
-    std::function<void(std::size_t offset, std::size_t bytes)> unmap;
+    std::function<bool(std::size_t offset, std::size_t bytes)> unmap;
   };
   DevicePool(std::size_t addresses, Chunks chunks, std::size_t keep);
 

@@ -1,6 +1,9 @@
 // The device: its memory, its stream, and how its errors are said.
 #include <cuda.h>
 #include <stdio.h>
+#include <string.h>
+
+#include <mutex>
 
 #include "kernels/cuda/device_code.h"
 
@@ -57,9 +60,11 @@ HeedCudaResult reserve_addresses(size_t total, HeedCudaDevice* opened) {
   return nullptr;
 }
 
-HeedCudaResult map_chunk(CUdeviceptr at) {
+HeedCudaResult map_chunk(CUdeviceptr at, int* out_of_memory) {
   CUmemGenericAllocationHandle memory = 0;
-  HeedCudaResult failed = driver_result(cuMemCreate(&memory, device.chunk, &device.properties, 0));
+  const CUresult created = cuMemCreate(&memory, device.chunk, &device.properties, 0);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY) *out_of_memory = 1;
+  HeedCudaResult failed = driver_result(created);
   if (failed != nullptr) return failed;
   failed = driver_result(cuMemMap(at, device.chunk, 0, memory, 0));
   // The mapping keeps the memory.
@@ -72,6 +77,42 @@ HeedCudaResult map_chunk(CUdeviceptr at) {
   if (failed == nullptr) return released;
   cuMemUnmap(at, device.chunk);
   return failed;
+}
+
+bool is_on_device(const void* address) {
+  const auto place = reinterpret_cast<CUdeviceptr>(address);
+  return place >= device.begin && place < device.begin + device.addresses;
+}
+
+// What the processor gives to kernels, such as tokens and lists of sequences, goes by way of memory
+// that stays until it has been read: a ring, whose end waits for all that was launched.
+constexpr size_t staging_bytes = size_t{16} << 20;
+constexpr size_t staged_bytes = staging_bytes / 8;
+
+struct Staging {
+  std::mutex mutex;
+  char* ring = nullptr;
+  size_t next = 0;
+};
+Staging staging;
+
+HeedCudaResult copy_staged(void* to, const void* from, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(staging.mutex);
+  if (staging.ring == nullptr) {
+    void* memory = nullptr;
+    const HeedCudaResult failed = result_of(cudaMallocHost(&memory, staging_bytes));
+    if (failed != nullptr) return failed;
+    staging.ring = static_cast<char*>(memory);
+  }
+  if (staging.next + bytes > staging_bytes) {
+    const HeedCudaResult failed = result_of(cudaStreamSynchronize(device.stream));
+    if (failed != nullptr) return failed;
+    staging.next = 0;
+  }
+  char* const staged = staging.ring + staging.next;
+  staging.next += rounded_up(bytes, 64);
+  memcpy(staged, from, bytes);
+  return result_of(cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, device.stream));
 }
 
 }  // namespace
@@ -100,6 +141,7 @@ HeedCudaResult heed_cuda_open(int index, HeedCudaDevice* opened) {
              cudaGetErrorString(counted));
     return heed_cuda::message;
   }
+  if (index < 0 && count > 0) index = (-1 - index) % count;
   if (index >= count) {
     return heed_cuda::said("there is no device %d: CUDA finds %d, counted from 0", index, count);
   }
@@ -121,14 +163,15 @@ HeedCudaResult heed_cuda_open(int index, HeedCudaDevice* opened) {
   if (failed != nullptr) return failed;
   opened->total = properties.totalGlobalMem;
   opened->multiprocessors = properties.multiProcessorCount;
+  opened->index = index;
   snprintf(opened->name, sizeof opened->name, "%s", properties.name);
   return heed_cuda::reserve_addresses(properties.totalGlobalMem, opened);
 }
 
-HeedCudaResult heed_cuda_map(size_t offset, size_t bytes) {
+HeedCudaResult heed_cuda_map(size_t offset, size_t bytes, int* out_of_memory) {
   HeedCudaResult failed = result_of(heed_cuda::use_device());
   for (size_t done = 0; failed == nullptr && done < bytes; done += device.chunk) {
-    failed = heed_cuda::map_chunk(device.begin + offset + done);
+    failed = heed_cuda::map_chunk(device.begin + offset + done, out_of_memory);
     if (failed == nullptr) continue;
     for (size_t back = 0; back < done; back += device.chunk) {
       cuMemUnmap(device.begin + offset + back, device.chunk);
@@ -148,12 +191,14 @@ HeedCudaResult heed_cuda_unmap(size_t offset, size_t bytes) {
 HeedCudaResult heed_cuda_copy_bytes(void* to, const void* from, size_t bytes) {
   HeedCudaResult failed = result_of(heed_cuda::use_device());
   if (failed != nullptr) return failed;
+  if (!heed_cuda::is_on_device(from) && bytes <= heed_cuda::staged_bytes) {
+    return heed_cuda::copy_staged(to, from, bytes);
+  }
   failed = result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device.stream));
   if (failed != nullptr) return failed;
-  // CUDA has read pageable memory of the processor when the call returns, but may still write.
-  const auto place = reinterpret_cast<CUdeviceptr>(to);
-  const bool is_on_device = place >= device.begin && place < device.begin + device.addresses;
-  return is_on_device ? nullptr : result_of(cudaStreamSynchronize(device.stream));
+  // Memory of the processor that was read or written must not be so any more.
+  const bool stays = heed_cuda::is_on_device(to) && heed_cuda::is_on_device(from);
+  return stays ? nullptr : result_of(cudaStreamSynchronize(device.stream));
 }
 
 HeedCudaResult heed_cuda_clear_bytes(void* memory, size_t bytes) {
