@@ -106,7 +106,7 @@ Transformer::Transformer(const Architecture& architecture, Parameters parameters
 void Transformer::place(Device device) {
   parameters().place(device);
   for (Tensor<float>& table : weights_->sinusoids) {
-    if (!table.present()) continue;
+    if (!table.present() || table.device() == device) continue;
     Tensor<float> there(table.shape(), device);
     kernels::copy(table, there);
     table = std::move(there);

@@ -289,8 +289,9 @@ void LanguageModelTask::prepare_model(SavedState saved) {
   transformer_->parameters().set_precision(*settings_.precision);
   batches_.emplace(*training_, settings_, share());
   if (settings_.task == Task::masked) masked_.emplace(*tokenizer_, settings_, share());
+  // Processes exchange gradients through their own memory.
   gradients_.emplace(transformer_->parameters().architecture(), shards_.gradient_memory(),
-                     request_.device);
+                     group_.is_alone() ? request_.device : Device{});
   shards_.hold(*gradients_);
   hooks_ = make_hooks(request_, transformer_->parameters().architecture());
   const PassShape pass(share().size(), settings_.sequence(), ring_.get());

@@ -106,10 +106,13 @@ void Optimizer::update(std::int64_t step, const Gradients& gradients, Parameters
       .epsilon = static_cast<float>(settings_.epsilon),
       .gradient_scale = too_long ? static_cast<float>(settings_.clip / scale.gradient_norm) : 1.0F,
       .step = step + 1};
+  // Those of a process that is not alone are the processor's, whatever passes read.
+  const bool is_here = first_moment_.device().is_cpu();
+  const std::span<float> values = is_here ? parameters.all() : parameters.placed_all();
   for (const Piece& piece : pieces_) {
     const auto [begin, size] = std::pair(piece.range.begin, piece.range.size());
     update.weight_decay = piece.decays ? static_cast<float>(settings_.weight_decay) : 0.0F;
-    kernels::adamw_step({.parameters = parameters.placed_all().subspan(begin, size),
+    kernels::adamw_step({.parameters = values.subspan(begin, size),
                          .gradients = gradients.all().subspan(begin, size),
                          .first_moment = first_moment_.span().subspan(piece.moment, size),
                          .second_moment = second_moment_.span().subspan(piece.moment, size)},

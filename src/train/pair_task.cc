@@ -316,7 +316,8 @@ void PairTask::prepare_model(SavedState saved) {
   if (validation_) require_lengths(*validation_);
   settle_precision(settings_, request_.device);
   model_->parameters().set_precision(*settings_.precision);
-  gradients_.emplace(model_->architecture(), shards_.gradient_memory(), request_.device);
+  gradients_.emplace(model_->architecture(), shards_.gradient_memory(),
+                     group_.is_alone() ? request_.device : Device{});
   shards_.hold(*gradients_);
   hooks_ = make_hooks(request_, model_->architecture());
   buffers_.emplace(model_->architecture(),

@@ -67,6 +67,7 @@ bool Run::keep_best(double cost) {
 }
 
 void Run::evaluate() {
+  task_->parameters().fetch();  // those that are best are saved
   if (!task_->has_validation()) return;
   const Evaluation evaluation = task_->evaluate(settings_.evaluation_batches);
   const bool is_best = !is_judged_by_bleu() && keep_best(evaluation.nats_per_token);
@@ -105,6 +106,13 @@ void Run::sample() {
   line["sample"] = *text;
   append_metrics(line);
   observer_.sampled(position_.step, *text);
+}
+
+// Gives passes on a device the parameters that this process has, once all have arrived.
+void Run::place() {
+  if (request_.device.is_cpu()) return;
+  shards_.finish();
+  task_->place();
 }
 
 // A run that is stopped before its first checkpoint has nothing to lose.
@@ -178,8 +186,8 @@ void Run::finish(TrainSummary& summary) {
   if (recent_.count() > 0) {
     shards_.finish();
     summary.averaged = recent_.average(task_->parameters().all(), shards_.shards().own());
-    task_->place();
     shards_.share_parameters();
+    place();
     save_model(directory_.average());
     summary.checkpoint = directory_.average();
   }
@@ -246,6 +254,7 @@ std::optional<Run::StepResult> Run::step() {
   optimizer_->update(position_.step, task_->gradients(), task_->parameters(),
                      {.gradient_norm = result.gradient_norm, .rate_factor = result.rate_factor});
   shards_.share_parameters();
+  if (!group_.is_alone()) place();
   ++position_.step;
   if (due(settings_.evaluate_every)) {
     result.part_norms = gradient_norms(task_->parameters().architecture(), task_->gradients(),

@@ -80,6 +80,7 @@ class Run {
   void read_text(SavedState saved);
   void prepare(SavedState saved);
   void load();
+  void place();
   void open_directory();
   bool asked_to_stop();
   void check_directory();

@@ -34,9 +34,11 @@ Run::Run(const TrainRequest& request)
       recent_(directory_.evaluations(), settings_.average_checkpoints) {
   SavedState saved = SavedState::none;
   agreed(group_, [&] {
-    require(request.device.is_cpu() || group_.is_alone(), ErrorCode::unsupported,
-            "{} processes train together, which they do on processors: leave the device {} out",
-            group_.size(), device_name(request.device));
+    const auto shard = static_cast<int>(settings_.shard);
+    require(request.device.is_cpu() || group_.is_alone() || shard == 1, ErrorCode::unsupported,
+            "{} processes on devices exchange gradients and parameters through the processors' "
+            "memory, which has all of them: shard={}, expected 1",
+            group_.size(), shard);
     settings_.validate();
     check_directory();
     // A run that was stopped before its first checkpoint starts again from the beginning.
@@ -47,8 +49,8 @@ Run::Run(const TrainRequest& request)
   });
   prepare(saved);
   if (saved == SavedState::present) load();
-  task_->place();
-  optimizer_->place(request_.device);
+  place();
+  if (group_.is_alone()) optimizer_->place(request_.device);
   agreed(group_, [&] { require_steps_left(position_, settings_); });
   flops_per_token_ = task_->flops_per_token();
   require_same_run(group_, directory_, record(), position_);

@@ -123,8 +123,9 @@ struct TrainRequest {
       translate{};
   // Generates a sample of the model's text; empty: no samples.
   std::function<std::string(const Transformer&, const Tokenizer&)> sample;
-  // Where passes and updates are computed, by a process that is alone. What is saved is the same,
-  // and a run may go on elsewhere.
+  // Where passes are computed and, by a process that is alone, updates: others exchange gradients
+  // and parameters through the processors' memory. What is saved is the same, and a run may go on
+  // elsewhere.
   Device device{};
   // The processes that train together, each with the same request; null: this one alone. The first
   // evaluates, measures, samples, writes the directory and tells its observer.

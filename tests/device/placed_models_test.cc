@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/temporary_directory.h"
 #include "engine/loaded_model.h"
 #include "heed/heed.h"
@@ -245,6 +246,17 @@ TEST_F(PlacedTraining, GoesOnHereAndThere) {
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(resumed[resumed.size() - 1 - i], whole[whole.size() - 1 - i]) << i;
     EXPECT_NEAR(moved[moved.size() - 1 - i], whole[whole.size() - 1 - i], 1e-4) << i;
+  }
+}
+
+// What is saved as the best is what was evaluated.
+TEST_F(PlacedTraining, SavesWhatItEvaluated) {
+  for (const char* device : {"cpu", "cuda"}) {
+    losses(device, device, 12);
+    const auto weights = [&](const char* which) {
+      return read_text_file(directory_ / device / which / "model.safetensors");
+    };
+    EXPECT_TRUE(weights("best") == weights("last")) << device;  // losses fall to the end
   }
 }
 

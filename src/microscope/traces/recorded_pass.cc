@@ -86,7 +86,7 @@ class RecordedPass::Recorder final : public Probe {
       const View<const float> bias = input.position_bias.values;
       if (!stack.bias.present()) {
         stack.bias = Tensor<float>(bias.shape());
-        copy_elements(bias, stack.bias.data());
+        kernels::copy(bias, stack.bias);
       }
       kept.input.position_bias.values = stack.bias.view();
     }
