@@ -165,14 +165,15 @@ void print_rows_of_both(const BenchmarkReport& report, const Ink& ink) {
 }
 
 void print_rows(const BenchmarkReport& report, const Ink& ink) {
+  const bool has_peaks = report.rows.front().limit && !report.ceilings.empty();
   Table table({{"work", Align::left},
                {"median", Align::right},
                {"fastest … slowest", Align::right},
                {"tokens/s", Align::right},
                {"rate", Align::right},
-               {report.rows.front().limit ? "of peak" : "", Align::right},
+               {has_peaks ? "of peak" : "", Align::right},
                {"", Align::left},
-               {report.rows.front().limit ? "sustained" : "", Align::right}});
+               {has_peaks ? "sustained" : "", Align::right}});
   for (const BenchmarkRow& row : report.rows) {
     const std::optional<double> share = report.of_peak(row);
     const std::optional<double> sustained = report.of_sustained_peak(row);
@@ -190,10 +191,11 @@ void print_notes(const BenchmarkReport& report, const Ink& ink) {
   std::optional<kernels::PeakLoop> named;
   for (const BenchmarkRow& row : report.rows) {
     if (!row.limit || row.limit == named) continue;
-    const BenchmarkCeiling& limit = *report.ceiling(*row.limit);
+    const BenchmarkCeiling* const limit = report.ceiling(*row.limit);
+    if (limit == nullptr) continue;  // a device's, which is not measured
     notes +=
         fmt::format("  {}: of the peak rate of {}, {}\n", named ? row.name : "of peak",
-                    name_of(*row.limit).people, rate(*row.limit, limit.measurement.best_rate()));
+                    name_of(*row.limit).people, rate(*row.limit, limit->measurement.best_rate()));
     named = row.limit;
   }
   const BenchmarkRow& first = report.rows.front();

@@ -153,5 +153,19 @@ TEST_F(WithoutDevice, TheEnvironmentChoosesADevice) {
   EXPECT_NE(bad.err.find("expected cpu, cuda"), std::string::npos) << bad.err;
 }
 
+// Benchmarks measure the device, and none of the processor's ceilings.
+TEST(DeviceBenchmarks, AreReported) {
+  const std::string library = std::getenv("HEED_CUDA_LIBRARY");
+  for (const char* work : {"attention -c 16", "decode -n 2 --dtype int8", "train -c 8 --batch 1"}) {
+    const auto found = testing::run_heed(std::string("bench ") + work +
+                                             " --config shakespeare-char-cpu --repeats 1"
+                                             " --device cuda",
+                                         "HEED_CUDA_LIBRARY=" + library);
+    EXPECT_EQ(found.status, 0) << work << found.err;
+    EXPECT_NE(found.out.find("cuda:0 ("), std::string::npos) << found.out;
+    EXPECT_EQ(found.out.find("of peak"), std::string::npos) << found.out;
+  }
+}
+
 }  // namespace
 }  // namespace heed
