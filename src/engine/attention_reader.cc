@@ -53,7 +53,8 @@ AttentionReader AttentionReader::read(const Transformer& transformer,
   const auto positions = std::ssize(tokens);
   auto parts =
       std::make_unique<Parts>(Parts{LazyAttention(transformer.specification(), layers, positions)});
-  const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block);
+  const StackActivations activations(transformer.specification(), 1, positions, Keep::one_block, 0,
+                                     transformer.device());
   transformer.forward({tokens.data(), {1, positions}},
                       {.sequences = {1, positions}, .probe = &parts->attention}, activations);
   return AttentionReader(std::move(parts));

@@ -7,6 +7,7 @@
 #include "engine/facade.h"
 #include "generate/sampler.h"
 #include "generate/session.h"
+#include "kernels/elements.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -27,11 +28,12 @@ Array final_states(const LoadedModel& model, std::span<const std::int32_t> token
   const StackSpecification& config = model.transformer.specification();
   require_text_fits(config, tokens);
   const auto positions = std::ssize(tokens);
-  const StackActivations activations(config, 1, positions, Keep::one_block);
+  const StackActivations activations(config, 1, positions, Keep::one_block, 0,
+                                     model.transformer.device());
   model.transformer.forward({tokens.data(), {1, positions}}, {.sequences = {1, positions}},
                             activations);
   Tensor<float> states(Shape{positions, config.channels});
-  std::ranges::copy(activations.final_norm().span(), states.data());
+  kernels::copy(activations.final_norm(), states);
   return make_array(std::move(states));
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/here.h"
 #include "server/fields.h"
 
 namespace heed::server {
@@ -40,10 +41,12 @@ TokenPooling requested_pooling(const Fields& fields, const EmbeddingService& ser
 std::vector<float> embedding(const Transformer& transformer,
                              const std::vector<std::int32_t>& tokens, TokenPooling pooling) {
   const std::int64_t count = std::ssize(tokens);
-  const StackActivations activations(transformer.specification(), 1, count, Keep::one_block);
+  const StackActivations activations(transformer.specification(), 1, count, Keep::one_block, 0,
+                                     transformer.device());
   transformer.forward(View<const std::int32_t>(tokens.data(), {1, count}),
                       {.sequences = {1, count}}, activations);
-  const View<float> states = activations.final_norm();  // (T, C)
+  const Here here(activations.final_norm());
+  const View<const float> states = here.values();  // (T, C)
   const std::int64_t begin = pooling == TokenPooling::last ? count - 1 : 0;
   const std::int64_t end = pooling == TokenPooling::first ? 1 : count;
   std::vector<double> sum(static_cast<std::size_t>(states.extent(1)));

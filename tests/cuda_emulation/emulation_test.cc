@@ -284,7 +284,7 @@ __global__ void wait_for_ever() {
 
 TEST(EmulatedThreadsDeathTest, ReportsABlockThatWaitsForEver) {
   EXPECT_DEATH(run_to_death(dim3(4), wait_for_ever),
-               "waits for ever: 2 of 4 threads have exited, 1 wait at __syncthreads, lanes 0x2 of "
+               "waits forever: 2 of 4 threads have exited, 1 wait at __syncthreads, lanes 0x2 of "
                "warp 0 wait for 0x1");
 }
 

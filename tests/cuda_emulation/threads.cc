@@ -294,7 +294,7 @@ class Grid {
 
   [[noreturn]] void report_deadlock() const {
     std::fprintf(stderr,
-                 "CUDA emulation: block (%u, %u, %u) waits for ever: %u of %u threads have "
+                 "CUDA emulation: block (%u, %u, %u) waits forever: %u of %u threads have "
                  "exited, %zu wait at __syncthreads",
                  blockIdx.x, blockIdx.y, blockIdx.z, finished_, threads_, barrier_.waiting.size());
     for (std::size_t i = 0; i < warps_.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "kernels/elements.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/derived_points.h"
+#include "model/here.h"
 #include "model/input_checks.h"
 #include "model/vocabulary.h"
 
@@ -197,9 +198,10 @@ void RecordedPass::backward(const GradientTarget& target, Probe& probe) const {
                                     model_.device());
   if (of_target.layers.has_end(architecture().decoder().layers)) {
     require_weights_fit(target, of_target, architecture().decoder().vocabulary_size);
-    Tensor<float> start(buffers.norm.shape());
-    start_gradient(model_.stack_here(last), of_target, target, {next, final_rows(last), start});
-    kernels::copy(start, buffers.norm);
+    const HereAndBack start(buffers.norm);
+    start_gradient(model_.stack_here(last), of_target, target,
+                   {next, final_rows(last), start.values()});
+    start.finish();
   } else {
     require(!target.points.empty() && target.logits.empty() && target.logit_weights.empty(),
             ErrorCode::invalid_argument,
