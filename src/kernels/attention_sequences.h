@@ -20,6 +20,18 @@ struct SequenceAttention {
   ConstQuantisedRows quantised_value{};
 
   bool is_quantised() const { return quantised_key.rows.present(); }
+  // Of one that is: the same as attention to the cache.
+  QuantisedCacheAttention to_cache() const {
+    return {.query = input.query,
+            .key = quantised_key,
+            .value = quantised_value,
+            .mask = input.mask,
+            .scale = input.scale,
+            .window = input.window,
+            .soft_cap = input.soft_cap,
+            .positions = input.positions,
+            .position_bias = input.position_bias};
+  }
 };
 void attention_forward(std::span<const SequenceAttention> sequences);
 

@@ -9,20 +9,10 @@ namespace heed::kernels {
 namespace {
 
 void attend(const SequenceAttention& sequence) {
-  const AttentionInput<float>& input = sequence.input;
   if (!sequence.is_quantised()) {
-    return attention_forward(input, sequence.out, sequence.log_sum_exp);
+    return attention_forward(sequence.input, sequence.out, sequence.log_sum_exp);
   }
-  attention_forward(QuantisedCacheAttention{.query = input.query,
-                                            .key = sequence.quantised_key,
-                                            .value = sequence.quantised_value,
-                                            .mask = input.mask,
-                                            .scale = input.scale,
-                                            .window = input.window,
-                                            .soft_cap = input.soft_cap,
-                                            .positions = input.positions,
-                                            .position_bias = input.position_bias},
-                    sequence.out, sequence.log_sum_exp);
+  attention_forward(sequence.to_cache(), sequence.out, sequence.log_sum_exp);
 }
 
 void attend_backward(const SequenceAttentionBackward& sequence) {

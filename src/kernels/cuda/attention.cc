@@ -271,21 +271,10 @@ void cuda::attention_forward(const QuantisedCacheAttention& input, View<float> o
 void cuda::attention_forward(std::span<const SequenceAttention> sequences) {
   ForwardCalls calls;
   for (const SequenceAttention& sequence : sequences) {
-    const AttentionInput<float>& input = sequence.input;
     if (sequence.is_quantised()) {
-      add_call(calls,
-               QuantisedCacheAttention{.query = input.query,
-                                       .key = sequence.quantised_key,
-                                       .value = sequence.quantised_value,
-                                       .mask = input.mask,
-                                       .scale = input.scale,
-                                       .window = input.window,
-                                       .soft_cap = input.soft_cap,
-                                       .positions = input.positions,
-                                       .position_bias = input.position_bias},
-               sequence.out, sequence.log_sum_exp);
+      add_call(calls, sequence.to_cache(), sequence.out, sequence.log_sum_exp);
     } else {
-      add_call(calls, input, sequence.out, sequence.log_sum_exp);
+      add_call(calls, sequence.input, sequence.out, sequence.log_sum_exp);
     }
   }
   calls.launch();
