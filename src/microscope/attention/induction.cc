@@ -199,7 +199,7 @@ InductionMeasure measure_induction(const Transformer& model, const InductionOpti
           ErrorCode::invalid_argument, "the number of sequences must be between 1 and {}, not {}",
           max_induction_sequences, options.sequences);
   const std::int64_t positions = 2 * length;
-  const StackActivations activations(config, 1, positions, Keep::one_block);
+  const StackActivations activations(config, 1, positions, Keep::one_block, 0, model.device());
   Tensor<float> logits(Shape{positions, config.vocabulary_size});
   const auto uniform_induction = uniform_scores(config, length, positions, length - 1);
   const auto uniform_previous = uniform_scores(config, 1, positions, 1);

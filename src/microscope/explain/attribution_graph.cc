@@ -15,6 +15,7 @@
 #include "microscope/traces/recorded_pass.h"
 #include "model/input_checks.h"
 #include "tensor/allocated_bytes.h"
+#include "tensor/device.h"
 
 namespace heed {
 namespace {
@@ -45,9 +46,10 @@ double graph_seconds(const Transformer& model, const GraphSources& sources,
   const StackSpecification& stack = model.specification();
   const std::int64_t few = std::min(sources.positions, timed_positions);
   const std::vector<std::int32_t> tokens(static_cast<std::size_t>(few), 0);
-  const StackActivations activations(stack, 1, few, Keep::one_block);
+  const StackActivations activations(stack, 1, few, Keep::one_block, 0, model.device());
   const auto begin = std::chrono::steady_clock::now();
   model.forward({tokens.data(), {1, few}}, {.sequences = {1, few}}, activations);
+  synchronize_accelerator();
   const std::chrono::duration<double> pass = std::chrono::steady_clock::now() - begin;
   const auto channels = static_cast<double>(stack.channels);
   const double of_row =

@@ -14,6 +14,7 @@
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
 #include "model/editor.h"
+#include "model/here.h"
 #include "model/input_checks.h"
 
 namespace heed {
@@ -208,11 +209,12 @@ void require_complete(const IntegratedGradients& found, std::int64_t steps) {
 double metric_of(const Transformer& model, std::span<const std::int32_t> tokens,
                  const LogitMetric& metric, Editor& editor) {
   const auto positions = std::ssize(tokens);
-  const StackActivations activations(model.specification(), 1, positions, Keep::one_block);
+  const StackActivations activations(model.specification(), 1, positions, Keep::one_block, 0,
+                                     model.device());
   model.forward(View<const std::int32_t>(tokens.data(), {1, positions}),
                 {.sequences = {1, positions}, .editor = &editor}, activations);
-  return metric_row(model, metric.question)
-      .metric(activations.final_norm()[position_in_text(metric.position, positions)].span());
+  const Here row(activations.final_norm()[position_in_text(metric.position, positions)]);
+  return metric_row(model, metric.question).metric(row.values().span());
 }
 
 // (…, K) of two tensors: Σ over the last dimension of (a − b)·c.

@@ -144,7 +144,8 @@ std::vector<NeuronMemory> find_neuron_contexts(const Transformer& model,
   const std::int64_t total = std::ssize(corpus);
   const std::int64_t window = std::min({search.window, model.specification().context, total});
   const std::int64_t batch = std::min(search.batch, total / window);
-  const StackActivations activations(model.specification(), batch, window, Keep::one_block);
+  const StackActivations activations(model.specification(), batch, window, Keep::one_block, 0,
+                                     model.device());
   std::int64_t done = 0;
   const auto report = [&] {
     if (search.progress) search.progress({"reading", done, total});
@@ -158,7 +159,8 @@ std::vector<NeuronMemory> find_neuron_contexts(const Transformer& model,
   while (done < total) {  // the windows that do not fill a batch, and the last, shorter one
     report();
     const std::int64_t rest = std::min(window, total - done);
-    read_windows(model, corpus, done, {model.specification(), 1, rest, Keep::one_block}, probe);
+    read_windows(model, corpus, done,
+                 {model.specification(), 1, rest, Keep::one_block, 0, model.device()}, probe);
     done += rest;
   }
   std::vector<NeuronMemory> memories;

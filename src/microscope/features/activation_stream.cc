@@ -113,7 +113,7 @@ WindowActivations::WindowActivations(const Transformer& model, const DictionaryP
                                      std::int64_t batch, std::int64_t window)
     : model_(model),
       points_(points),
-      activations_(model.specification(), batch, window, Keep::one_block) {}
+      activations_(model.specification(), batch, window, Keep::one_block, 0, model.device()) {}
 
 void WindowActivations::read(std::span<const std::int32_t> tokens, View<float> x, View<float> y) {
   RowsProbe probe(points_, x, y);

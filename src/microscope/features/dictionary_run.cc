@@ -216,7 +216,7 @@ DictionaryEvaluation evaluate_dictionary(const Transformer& model, const Tokeniz
     windows.next(tokens);
     if (windows.passes() > 0 && passes > 0) break;  // the text has ended
     const StackActivations activations(model.specification(), batch, measuring.window,
-                                       Keep::one_block);
+                                       Keep::one_block, 0, model.device());
     const auto weight = static_cast<double>(tokens.size());
     found.loss += weight * mean_loss(model, tokens, activations, nullptr);
     found.loss_with += weight * mean_loss(model, tokens, activations, &replaced);

@@ -55,7 +55,8 @@ std::vector<double> next_token_probabilities(const Transformer& model,
                                              Probe* probe) {
   require_predicts_next(model.specification(), "the probability of an answer");
   const std::int64_t positions = std::ssize(tokens);
-  const StackActivations activations(model.specification(), 1, positions, Keep::one_block);
+  const StackActivations activations(model.specification(), 1, positions, Keep::one_block, 0,
+                                     model.device());
   model.forward({tokens.data(), {1, positions}},
                 {.sequences = {1, positions}, .probe = probe, .editor = editor}, activations);
   return probabilities_of(last_logits(model, activations, 1, positions).span());
@@ -97,7 +98,8 @@ Tensor<float> edited_logits(const Transformer& model, std::span<const std::int32
       copies.insert(copies.end(), tokens.begin(), tokens.end());
     }
     EditorOfEach editor(std::move(editors));
-    const StackActivations activations(model.specification(), count, positions, Keep::one_block);
+    const StackActivations activations(model.specification(), count, positions, Keep::one_block, 0,
+                                       model.device());
     model.forward({copies.data(), {count, positions}},
                   {.sequences = {count, positions}, .editor = &editor}, activations);
     kernels::copy(last_logits(model, activations, count, positions).view(),
