@@ -26,7 +26,8 @@ Session::Session(const Transformer& model, std::int64_t capacity, CacheType cach
       cache_(model.specification(), 1, checked_capacity(model, capacity), cache_type,
              model.device()),
       step_(model.specification(), 1, 1, Keep::one_block, 0, model.device()),
-      logits_(Shape{1, model.specification().vocabulary_size}) {
+      logits_(Shape{1, model.specification().vocabulary_size}),
+      graph_(model) {
   tokens_.reserve(static_cast<std::size_t>(capacity));
 }
 
@@ -42,7 +43,16 @@ std::span<const float> Session::feed(std::span<const std::int32_t> tokens, Probe
 
 std::span<const float> Session::step(std::int32_t token, Probe* probe) {
   check_tokens({&token, 1});
+  if (probe == nullptr && editor_ == nullptr && repeat_step(token)) return logits_.span();
   return read_one(token, probe, kernels::decoding_step);
+}
+
+bool Session::repeat_step(std::int32_t token) {
+  const Sequences sequences = Sequences::next_of(cache_);
+  if (!graph_.compute({.tokens = {&token, 1}, .sequences = sequences}, step_, logits_))
+    return false;
+  tokens_.push_back(token);
+  return true;
 }
 
 Tensor<float> Session::feed_for_all_positions(std::span<const std::int32_t> tokens, Probe* probe) {
@@ -113,7 +123,7 @@ std::span<const float> Session::read_one(std::int32_t token, Probe* probe,
 }
 
 BatchSession::BatchSession(const Transformer& model, std::int64_t capacity, CacheType cache_type)
-    : model_(model), capacity_(capacity), cache_type_(cache_type) {
+    : model_(model), capacity_(capacity), cache_type_(cache_type), graph_(model) {
   require_predicts_next(model.specification(), "generation");
   require(capacity >= 1 && capacity <= model.specification().context, ErrorCode::invalid_argument,
           "the capacity of a sequence must be 1 to {} positions, the model's context, not {}",
@@ -204,9 +214,15 @@ View<const float> BatchSession::step(std::span<const Step> steps, Probe* probe) 
   make_room(rows);
   tokens_.clear();
   for (const Step& step : steps) tokens_.push_back(step.token);
-  model_.forward(View<const std::int32_t>(tokens_.data(), {rows, 1}),
-                 {.sequences = Sequences::next_of(caches), .probe = probe, .editor = editor_},
-                 *activations_);
+  const Sequences sequences = Sequences::next_of(caches);
+  if (probe == nullptr && editor_ == nullptr &&
+      graph_.compute({.tokens = tokens_, .sequences = sequences}, *activations_, logits_)) {
+    return logits_.view();
+  }
+  model_.forward(
+      View<const std::int32_t>(tokens_.data(), {rows, 1}),
+      {.sequences = sequences, .length = kernels::decoding_step, .probe = probe, .editor = editor_},
+      *activations_);
   model_.project(activations_->final_norm(), logits_, kernels::decoding_step);
   return logits_.view();
 }

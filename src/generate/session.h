@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "generate/decoding_graph.h"
 #include "model/cache.h"
 #include "model/transformer.h"
 
@@ -62,6 +63,8 @@ class Session {
   // `arithmetic_length`: Pass::length.
   void read(std::span<const std::int32_t> tokens, Probe* probe, const StackActivations& activations,
             std::int64_t arithmetic_length);
+  // A step that nothing looks into, as one launch; false, without effect, where it cannot be.
+  bool repeat_step(std::int32_t token);
   // Reads one token and projects it.
   std::span<const float> read_one(std::int32_t token, Probe* probe, std::int64_t arithmetic_length);
 
@@ -73,6 +76,7 @@ class Session {
   std::optional<StackActivations> prompt_;
   StackActivations step_;  // of a single position, so that decoding does not allocate
   Tensor<float> logits_;   // (1, V)
+  DecodingGraph graph_;
   std::vector<std::int32_t> tokens_;
   Editor* editor_ = nullptr;
   std::int64_t text_length_ = 0;
@@ -135,6 +139,7 @@ class BatchSession {
   std::vector<std::int32_t> tokens_;
   Editor* editor_ = nullptr;
   Tensor<float> logits_;  // (rows_, V)
+  DecodingGraph graph_;
 };
 
 }  // namespace heed

@@ -356,6 +356,10 @@ void apply_gain(View<const float> x, const NormParameters<float>& parameters, Vi
   in_place_of<cpu::apply_gain, cuda::apply_gain>(x, parameters, out);
 }
 
+void store_rows(View<const float> from, View<float> to) {
+  in_place_of<cpu::store_rows, cuda::store_rows>(from, to);
+}
+
 void quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
   in_place_of<cpu::quantise_rows, cuda::quantise_rows>(from, to);
 }

@@ -241,7 +241,7 @@ class MovedOperands {
       if (view.stride(i) == 0 && view.extent(i) > 1) distinct = distinct.slice(i, 0, 1);
     }
     const auto bytes = static_cast<std::size_t>(distinct.size()) * sizeof(Number);
-    memory_.push_back(allocate_memory(bytes, to_));
+    memory_.push_back(allocate_uncleared(bytes, to_));
     const View<Number> dense(reinterpret_cast<Number*>(memory_.back().get()), distinct.shape());
     kernels::copy(View<const Number>(distinct), dense);
     auto strides = dense.strides();

@@ -34,6 +34,8 @@ struct QuantisedRows {
 using ConstQuantisedRows = QuantisedRows<const std::byte, const float>;
 using MutableQuantisedRows = QuantisedRows<std::byte, float>;
 
+// Stores rows (B, S, H, D) of an f32 cache: to = from.
+void store_rows(View<const float> from, View<float> to);
 // Rounds rows (B, S, H, D) to nearest. In int8, all of a row with a non-finite number becomes NaN,
 // and a row with magnitudes below 1e-36 becomes zero.
 void quantise_rows(View<const float> from, const MutableQuantisedRows& to);

@@ -261,10 +261,16 @@ void store(const LayerPass& at, const Heads<const float>& heads) {
   if (sequences.attend_together()) {
     return sequences[0].cache->store(at.layer, heads.key, heads.value);
   }
-  parallel_items(sequences.count(), [&](std::int64_t b) {
+  const auto store_one = [&](std::int64_t b) {
     sequences[b].cache->store(at.layer, rows_of(sequences, {b, b + 1}, heads.key),
                               rows_of(sequences, {b, b + 1}, heads.value));
-  });
+  };
+  // An accelerator does what one thread launches in its order, and may record it.
+  if (is_on_accelerator(heads.key.data())) {
+    for (std::int64_t b = 0; b < sequences.count(); ++b) store_one(b);
+  } else {
+    parallel_items(sequences.count(), store_one);
+  }
 }
 
 void attend(const LayerPass& at, AttentionKind kind, const kernels::AttentionInput<float>& input,

@@ -1,6 +1,7 @@
 #include "model/cache.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -23,6 +24,11 @@ View<T> positions_first(View<T> heads_first, std::int64_t first, std::int64_t po
           {from.stride(0), from.stride(2), from.stride(1), from.stride(3)}};
 }
 
+std::uint64_t next_memory_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
 }  // namespace
 
 std::int64_t cache_bytes(const StackSpecification& config, CacheType type, std::int64_t positions) {
@@ -42,7 +48,8 @@ KeyValueCache::KeyValueCache(const AttentionSpecification& attention, std::int64
       batch_(batch),
       shape_{layers, batch, attention.key_value_heads, capacity, attention.head_size},
       keys_(make_memory()),
-      values_(make_memory()) {}
+      values_(make_memory()),
+      memory_number_(next_memory_number()) {}
 
 KeyValueCache::Memory KeyValueCache::make_memory() const {
   if (type_ == CacheType::f32) return {.numbers = Tensor<float>(shape_, device_)};
@@ -128,6 +135,7 @@ void KeyValueCache::select(std::span<const std::int64_t> parents) {
     return;
   }
   if (!spare_.numbers.present() && !spare_.quantised.present()) spare_ = make_memory();
+  memory_number_ = next_memory_number();
   for (Memory* memory : {&keys_, &values_}) {
     copy_parents(parents, *memory, spare_);
     std::swap(*memory, spare_);
@@ -138,6 +146,7 @@ void KeyValueCache::reserve(std::int64_t capacity) {
   if (capacity <= shape_[3]) return;
   shape_ = {shape_[0], shape_[1], shape_[2], capacity, shape_[4]};
   spare_ = {};
+  memory_number_ = next_memory_number();
   for (Memory* memory : {&keys_, &values_}) {
     Memory larger = make_memory();
     copy_heads(memory->numbers, larger.numbers, length_);
@@ -151,7 +160,8 @@ void KeyValueCache::store(std::int64_t layer, View<const float> rows, Memory& me
   const std::int64_t count = rows.extent(1);
   const auto in_use = [&](auto view) { return view[layer].slice(0, 0, batch_); };
   if (type_ == CacheType::f32) {
-    return kernels::copy(rows, positions_first(in_use(memory.numbers.view()), length_, count));
+    return kernels::store_rows(rows,
+                               positions_first(in_use(memory.numbers.view()), length_, count));
   }
   kernels::MutableQuantisedRows to{
       .type = type_, .rows = positions_first(in_use(memory.quantised.view()), length_, count)};

@@ -32,6 +32,8 @@ class KeyValueCache {
   std::int64_t capacity() const { return shape_[3]; }
   std::int64_t length() const { return length_; }  // positions held
   std::int64_t bytes() const { return keys_.bytes() + values_.bytes(); }
+  // Of all that caches of this process ever had: another number, another memory.
+  std::uint64_t memory_number() const { return memory_number_; }
 
   // Removes the positions from `length` on.
   void truncate(std::int64_t length);
@@ -82,6 +84,7 @@ class KeyValueCache {
   Memory keys_;
   Memory values_;
   Memory spare_;  // of select(), allocated when first needed
+  std::uint64_t memory_number_;
   std::int64_t length_ = 0;
 };
 

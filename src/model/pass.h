@@ -85,6 +85,8 @@ struct Pass {
   // Tokens of the texts that the pass reads a part of, by which dynamic rotary scaling turns; a
   // text that ends after them is as long as it is then. 0: all end with the pass.
   std::int64_t text_length = 0;
+  // So many repetitions of a recorded pass, each a position further, find their rotary angles.
+  std::int64_t repetitions = 1;
   // Of sequences that several processes share: the pass computes chunks of them, which PassRows
   // lays out.
   KeyValueRing* ring = nullptr;

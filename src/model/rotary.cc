@@ -135,9 +135,19 @@ Rotation rotation_of(const AttentionSpecification& attention, const RotatedNumbe
 
 RotaryRows::RotaryRows(const AttentionSpecification& attention,
                        std::span<const std::int64_t> positions,
-                       std::span<const std::int64_t> text_lengths, Device device) {
+                       std::span<const std::int64_t> text_lengths, Device device,
+                       std::int64_t repetitions)
+    : rows_(std::ssize(positions)) {
   if (attention.positions != PositionKind::rotary) return;
   pairing_ = attention.rotary.pairing;
+  std::vector<std::int64_t> all_positions;
+  if (repetitions > 1) {
+    all_positions.reserve(static_cast<std::size_t>(repetitions * rows_));
+    for (std::int64_t repetition = 0; repetition < repetitions; ++repetition) {
+      for (const std::int64_t position : positions) all_positions.push_back(position + repetition);
+    }
+    positions = all_positions;
+  }
   all_ = angles_of(attention, positions, text_lengths, device);
   if (!attention.has_local_rotary()) return;
   AttentionSpecification local = attention;
@@ -168,21 +178,33 @@ RotaryRows::Angles RotaryRows::angles_of(const AttentionSpecification& attention
     frequencies = rotary_frequencies(attention);
   }
   const std::int64_t rows = std::ssize(positions), pairs = attention.rotary_channels() / 2;
-  Angles angles{.cosine = Tensor<float>(Shape{rows, pairs}, device),
-                .sine = Tensor<float>(Shape{rows, pairs}, device)};
+  Angles angles{.cosine = Tensor<float>(Shape{rows, pairs}),
+                .sine = Tensor<float>(Shape{rows, pairs})};
   kernels::rotary_angles(
       {.positions = positions,
        .frequencies = {frequencies.data(), {std::ssize(frequencies) / pairs, pairs}},
        .rows = rows_of_texts,
        .magnitude = rotary_magnitude(attention.rotary)},
       angles.cosine, angles.sine);
-  return angles;
+  if (device.is_cpu()) return angles;
+  const auto table = [&] {
+    const Shape shape = angles.cosine.shape();
+    const auto bytes = static_cast<std::size_t>(shape.size()) * sizeof(float);
+    return Tensor<float>(allocate_uncleared(bytes, device), shape);
+  };
+  Angles there{.cosine = table(), .sine = table()};
+  kernels::copy(angles.cosine, there.cosine);
+  kernels::copy(angles.sine, there.sine);
+  return there;
 }
 
 kernels::RotaryTable<float> RotaryRows::table(std::int64_t layer) const {
   const bool is_local = !is_local_.empty() && is_local_[static_cast<std::size_t>(layer)];
   const Angles& angles = is_local ? local_ : all_;
-  return {.cosine = angles.cosine, .sine = angles.sine, .pairing = pairing_};
+  if (!angles.cosine.present()) return {.cosine = {}, .sine = {}, .pairing = pairing_};
+  return {.cosine = angles.cosine.view().slice(0, 0, rows_),
+          .sine = angles.sine.view().slice(0, 0, rows_),
+          .pairing = pairing_};
 }
 
 }  // namespace heed

@@ -50,9 +50,11 @@ class RotaryRows {
  public:
   RotaryRows() = default;
   // Of the positions of rows (N), in texts of these lengths (N): empty where no frequency depends
-  // on them.
+  // on them. Behind the angles lie those of the positions that follow, for each further repetition
+  // of a recorded pass; no frequency may depend on lengths then.
   RotaryRows(const AttentionSpecification& attention, std::span<const std::int64_t> positions,
-             std::span<const std::int64_t> text_lengths, Device device = {});
+             std::span<const std::int64_t> text_lengths, Device device = {},
+             std::int64_t repetitions = 1);
 
   bool present() const { return all_.cosine.present(); }
   // Of a layer.
@@ -60,8 +62,8 @@ class RotaryRows {
 
  private:
   struct Angles {
-    Tensor<float> cosine;  // (N, R/2)
-    Tensor<float> sine;    // (N, R/2)
+    Tensor<float> cosine;  // (repetitions, N, R/2)
+    Tensor<float> sine;    // the same
   };
   static Angles angles_of(const AttentionSpecification& attention,
                           std::span<const std::int64_t> positions,
@@ -70,6 +72,7 @@ class RotaryRows {
   Angles all_;
   Angles local_;                // of layers with a window, where these have a base of their own
   std::vector<bool> is_local_;  // (L), where there is such a base
+  std::int64_t rows_ = 0;       // N
   RotaryPairing pairing_ = RotaryPairing::halves;
 };
 

@@ -314,8 +314,8 @@ RotaryRows rotary_rows(const StackSpecification& stack, const Pass& pass, Device
   const AttentionSpecification& attention = stack.block.attention;
   if (attention.positions != PositionKind::rotary) return {};
   return {attention, pass.sequences.row_positions(),
-          turns_by_length(attention) ? row_text_lengths(pass) : std::vector<std::int64_t>(),
-          device};
+          turns_by_length(attention) ? row_text_lengths(pass) : std::vector<std::int64_t>(), device,
+          pass.repetitions};
 }
 
 void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pass& pass,
@@ -345,10 +345,13 @@ void stack_forward(const Stack& stack, View<const std::int32_t> tokens, const Pa
 
   // 1. token + position embedding: (B, T) -> (N, C)
   if (pass.stream.present()) {  // and tokens are not read
-    kernels::copy(pass.stream, activations.block(pass.layers.begin).residual_pre);
+    const View<float> stream = activations.block(pass.layers.begin).residual_pre;
+    if (pass.stream.data() != stream.data()) kernels::copy(pass.stream, stream);
   } else {
     embed(stack, tokens, pass, activations);
   }
+
+  if (pass.layers.begin == end) return;  // of the embedding alone
 
   // 2. the blocks
   const RotaryRows rotary = rotary_rows(specification, pass, activations.device());

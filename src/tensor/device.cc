@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "tensor/device_library.h"
 #include "tensor/device_pool.h"
+#include "tensor/device_recording.h"
 
 namespace heed {
 
@@ -270,6 +271,7 @@ std::byte* allocate_on_accelerator(std::size_t bytes) {
 }
 
 void release_on_accelerator(std::byte* memory) noexcept {
+  if (DeviceRecording* const recording = DeviceRecording::current()) return recording->keep(memory);
   Accelerator& device = accelerator();
   const std::lock_guard lock(device.pool_mutex);
   device.pool->give_back(
@@ -282,6 +284,10 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
+  const DeviceRecording* const recording = DeviceRecording::current();
+  require(recording == nullptr || is_on_accelerator(from) || !recording->clears(to, bytes),
+          ErrorCode::unsupported,
+          "what is copied from the processor to memory that a recording clears would be lost");
   require_done(accelerator().copy(to, from, bytes), "a copy");
 }
 
@@ -290,6 +296,9 @@ void clear_bytes(void* memory, std::size_t bytes) {
   if (!is_on_accelerator(memory)) {
     std::memset(memory, 0, bytes);
     return;
+  }
+  if (DeviceRecording* const recording = DeviceRecording::current()) {
+    recording->will_clear(memory, bytes);
   }
   require_done(accelerator().clear(memory, bytes), "filling memory with zeros");
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Changes with any function or struct here and in src/kernels/cuda. */
-#define HEED_CUDA_VERSION 1
+#define HEED_CUDA_VERSION 3
 
 /* Shapes of up to five dimensions. */
 #define HEED_CUDA_MAX_RANK 5
@@ -48,6 +48,15 @@ HeedCudaResult heed_cuda_unmap(size_t offset, size_t bytes);
 HeedCudaResult heed_cuda_copy_bytes(void* to, const void* from, size_t bytes);
 HeedCudaResult heed_cuda_clear_bytes(void* memory, size_t bytes);
 HeedCudaResult heed_cuda_synchronize(void);
+
+/* From here on, what the calling thread launches is not done but recorded, by one thread at a time.
+   What it copies from the processor is copied at once; copies to it, and waiting, fail. */
+HeedCudaResult heed_cuda_begin_recording(void);
+/* Ends it. A repetition does all that was recorded, and then adds one to `counter`, an int of the
+   device. Where `recording` is null, what was recorded is forgotten. */
+HeedCudaResult heed_cuda_end_recording(int* counter, void** recording);
+HeedCudaResult heed_cuda_repeat_recording(void* recording);
+HeedCudaResult heed_cuda_forget_recording(void* recording);
 
 #ifdef __cplusplus
 }

@@ -89,11 +89,15 @@ Memory allocate_memory(std::size_t bytes) {
 }
 
 Memory allocate_memory(std::size_t bytes, Device device) {
+  Memory memory = allocate_uncleared(bytes, device);
+  if (!device.is_cpu()) clear_bytes(memory.get(), bytes);
+  return memory;
+}
+
+Memory allocate_uncleared(std::size_t bytes, Device device) {
   if (device.is_cpu()) return allocate_memory(bytes);
   check(device == opened_device(), "the accelerator that this process has opened");
-  Memory memory(allocate_on_accelerator(bytes == 0 ? 1 : bytes), ReleaseMemory{});
-  clear_bytes(memory.get(), bytes);
-  return memory;
+  return {allocate_on_accelerator(bytes == 0 ? 1 : bytes), ReleaseMemory{}};
 }
 
 std::size_t page_bytes() {

@@ -26,6 +26,8 @@ using Memory = std::unique_ptr<std::byte, ReleaseMemory>;
 Memory allocate_memory(std::size_t bytes);
 // The same on a device.
 Memory allocate_memory(std::size_t bytes, Device device);
+// The same, where an accelerator's memory holds anything: for what is written to at once.
+Memory allocate_uncleared(std::size_t bytes, Device device);
 
 // Addresses for `bytes` bytes, without memory: what lies at them must not be touched before
 // commit_memory(). They count against a limit of addresses (ulimit -v), not of data (ulimit -d).

@@ -61,6 +61,29 @@ Stored store(CacheType type, const Tensor<float>& values) {
   return stored;
 }
 
+// Into a memory of more positions, whose heads are far apart; nothing else of it is touched.
+TEST(QuantisedCache, RowsInF32AreStoredAsTheyAre) {
+  for (const std::int64_t size : {1, 3, 16, 80}) {
+    const Twin values = random_twin(Shape{2, 5, 3, size}, 1, 3.0);
+    on_every_instruction_set([&] {
+      Tensor<float> memory(Shape{2, 3, 9, size});
+      const View<float> by_position(memory.data(), {2, 9, 3, size}, {27 * size, size, 9 * size, 1});
+      store_rows(values.single, by_position.slice(1, 2, 7));
+      for (std::int64_t b = 0; b < 2; ++b) {
+        for (std::int64_t s = 0; s < 9; ++s) {
+          for (std::int64_t h = 0; h < 3; ++h) {
+            for (std::int64_t i = 0; i < size; ++i) {
+              const bool is_stored = s >= 2 && s < 7;
+              ASSERT_EQ(by_position(b, s, h, i),
+                        is_stored ? values.single.view()(b, s - 2, h, i) : 0.0F);
+            }
+          }
+        }
+      }
+    });
+  }
+}
+
 TEST(QuantisedCache, RowsAreRoundedToNearest) {
   for (const std::int64_t size : {1, 3, 8, 16, 33, 64, 80, 259}) {
     const Shape shape{2, 5, 3, size};

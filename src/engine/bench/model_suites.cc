@@ -7,6 +7,7 @@
 #include "engine/bench/measurer.h"
 #include "engine/bench/work_cost.h"
 #include "engine/loaded_model.h"
+#include "generate/decoding_graph.h"
 #include "kernels/elements.h"
 #include "model/input_checks.h"
 #include "model/parameter_count.h"
@@ -64,12 +65,15 @@ class BatchReader {
         cache_(transformer.make_cache(batch, capacity, cache_type)),
         step_(transformer.specification(), batch, 1, Keep::one_block, 0, transformer.device()),
         last_(Shape{batch, transformer.specification().channels}, transformer.device()),
-        logits_(Shape{batch, transformer.specification().vocabulary_size}) {}
+        logits_(Shape{batch, transformer.specification().vocabulary_size}),
+        graph_(transformer) {}
 
   // Appends tokens (B, T) and computes the logits of the last position.
   void read(View<const std::int32_t> tokens) {
     const std::int64_t positions = tokens.extent(1);
     if (positions == 1) {
+      const Sequences next = Sequences::next_of(cache_);
+      if (graph_.compute({.tokens = tokens.span(), .sequences = next}, step_, logits_)) return;
       forward(tokens, step_, kernels::decoding_step);
       return transformer_.project(step_.final_norm(), logits_, kernels::decoding_step);
     }
@@ -110,6 +114,7 @@ class BatchReader {
   StackActivations step_;
   Tensor<float> last_;    // (B, C)
   Tensor<float> logits_;  // (B, V)
+  DecodingGraph graph_;
 };
 
 // All memory of a training step.

@@ -50,6 +50,8 @@ std::int64_t cache_row_bytes_with_scale(CacheType type, std::int64_t head_size) 
   return cache_row_bytes(type, head_size) + (type == CacheType::int8 ? scale : 0);
 }
 
+void cpu::store_rows(View<const float> from, View<float> to) { cpu::copy(from, to); }
+
 void cpu::quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
   checks::heads(from, from.shape(), "keys or values");
   for_every_row(

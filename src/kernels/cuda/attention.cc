@@ -159,18 +159,48 @@ std::int64_t query_blocks(const HeedAttention& a, std::int64_t block_rows) {
 }
 
 void launch_query_blocks(const AttendList& function, Launched& launched) {
+  if (launched.sequences.empty()) return;
+  if (DeviceRecording* const recording = DeviceRecording::current()) recording->limit(1);
   launch_list(function, launched,
               [&](const HeedAttention& a) { return query_blocks(a, launched.block_rows); });
 }
 
+struct Parts {
+  std::int64_t length, count;
+  bool operator==(const Parts&) const = default;
+};
+
+// Of what few queries see of a memory that is `longer` than theirs.
+Parts parts_of(const HeedAttention& a, std::int64_t longer) {
+  const std::int64_t visible = a.visible + longer;
+  const std::int64_t begin = std::max<std::int64_t>(visible - a.window + 1, 0);
+  const std::int64_t end = std::clamp<std::int64_t>(visible + a.queries, 0, a.memory + longer);
+  const std::int64_t seen = std::max<std::int64_t>(end - begin, 0);
+  const std::int64_t length = std::clamp(
+      divide_up(divide_up(seen, wanted_parts), tile_rows) * tile_rows, min_part, max_part);
+  return {length, std::max<std::int64_t>(divide_up(seen, length), 1)};
+}
+
+// For how many repetitions, each with a position more, the memory has the same parts; at most as
+// many as a part has positions.
+std::int64_t repetitions_of(const HeedAttention& a, const Parts& parts) {
+  std::int64_t same = 1, different = parts.length + 1;
+  while (different - same > 1) {
+    const std::int64_t middle = (same + different) / 2;
+    (parts_of(a, middle - 1) == parts ? same : different) = middle;
+  }
+  return same;
+}
+
 void divide_memory(HeedAttention& a) {
-  a.part_begin = std::max(a.visible - a.window + 1, 0);
-  a.part_end = std::clamp(a.visible + a.queries, 0, a.memory);
-  a.part_begin = std::min(a.part_begin, a.part_end);
-  const std::int64_t seen = a.part_end - a.part_begin;
-  a.part = to_int(std::clamp(divide_up(divide_up(seen, wanted_parts), tile_rows) * tile_rows,
-                             min_part, max_part));
-  a.parts = to_int(std::max<std::int64_t>(divide_up(seen, a.part), 1));
+  const Parts parts = parts_of(a, 0);
+  a.part = to_int(parts.length);
+  a.parts = to_int(parts.count);
+  DeviceRecording* const recording = DeviceRecording::current();
+  if (recording == nullptr) return;
+  a.repetition = recording->repetition();
+  // A bias of distances would have to move, too.
+  recording->limit(a.bias == nullptr ? repetitions_of(a, parts) : 1);
 }
 
 std::int64_t partial_floats(const HeedAttention& a) {

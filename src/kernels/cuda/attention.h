@@ -37,9 +37,10 @@ struct HeedAttention {
   long long first_row, row_step; /* of dropout: row of query 0 of head 0, and from head to head */
   struct HeedDropout dropout;
 
-  /* Few queries: the memory [part_begin, part_end) in parts of `part` positions. */
-  int part_begin, part_end, part, parts;
-  float* partial; /* (B, H, T, parts, D + 2): sums, maximum, sum; null with one part */
+  /* Few queries: what they see of the memory, in parts of `part` positions. */
+  int part, parts;
+  const int* repetition; /* by how many positions the memory is longer; null: none */
+  float* partial;        /* (B, H, T, parts, D + 2): sums, maximum, sum; null with one part */
 
   /* Backward. */
   struct HeedHeads d_out, d_query, d_key, d_value;
@@ -99,5 +100,6 @@ struct HeedRowStatistics {
 
 struct HeedCacheRows {
   struct HeedHeads numbers, rows, scales;
+  const int* repetition; /* by how many positions they are stored later; null: none */
   int type, batch, positions, heads, head_size;
 };

@@ -141,6 +141,11 @@ struct Sight {
 
   HEED_DEVICE explicit Sight(const HeedAttention& a)
       : visible(a.visible), window(a.window), queries(a.queries), memory(a.memory) {}
+  // Of a repetition, whose memory is longer.
+  HEED_DEVICE Sight(const HeedAttention& a, int longer) : Sight(a) {
+    visible += longer;
+    memory += longer;
+  }
 
   // Keys that a query sees.
   HEED_DEVICE int begin(int query) const { return max(visible + query - window + 1, 0); }

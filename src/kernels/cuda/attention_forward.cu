@@ -183,11 +183,10 @@ struct FewQueries {
 };
 
 template <int type, int rows>
-HEED_DEVICE void score_keys(const HeedAttention& a, const FewQueries<rows>& few, int b, int g,
-                            int begin, int count, const float* query_room, int query_pitch,
-                            float* weights, int weight_pitch) {
+HEED_DEVICE void score_keys(const HeedAttention& a, const Sight& sight, const FewQueries<rows>& few,
+                            int b, int g, int begin, int count, const float* query_room,
+                            int query_pitch, float* weights, int weight_pitch) {
   const int lane = static_cast<int>(threadIdx.x) % key_lanes;
-  const Sight sight(a);
   const auto keys = memory_rows<type>(a, a.key, a.key_scales, b, g, begin, begin + count);
   constexpr int together = part_threads / key_lanes;
   for (int first = 0; first < count; first += lane_keys * together) {
@@ -290,7 +289,10 @@ __global__ void __launch_bounds__(part_threads)
   few.count = min(rows, group_rows - few.first);
   item /= shares;
   const int part = item % a.parts, g = item / a.parts % key_heads, b = item / a.parts / key_heads;
-  const int begin = a.part_begin + part * a.part, end = min(begin + a.part, a.part_end);
+  const Sight sight(a, repetition_of(a.repetition));
+  const int seen_end = sight.end(a.queries - 1);
+  const int begin = min(sight.begin(0) + part * a.part, seen_end);
+  const int end = min(begin + a.part, seen_end);
   const int count = end - begin;
 
   const int query_pitch = whole_fours(a.head_size), weight_pitch = whole_fours(a.part);
@@ -312,7 +314,7 @@ __global__ void __launch_bounds__(part_threads)
     weights[i] = 0.0F;
   }
   __syncthreads();
-  score_keys<type, rows>(a, few, b, g, begin, count, query_room, query_pitch, weights,
+  score_keys<type, rows>(a, sight, few, b, g, begin, count, query_room, query_pitch, weights,
                          weight_pitch);
   __syncthreads();
   weigh_keys(a, few, b, g, begin, count, weights, weight_pitch, maximum, sum);

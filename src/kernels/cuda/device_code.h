@@ -22,7 +22,8 @@ namespace heed_cuda {
 constexpr int warp_lanes = 32;
 constexpr unsigned whole_warp = 0xFFFFFFFFU;
 
-// The one stream: what is launched is done in the order of the calls.
+// The one stream: what is launched is done in the order of the calls; or, while this thread
+// records, what only captures.
 cudaStream_t stream();
 // This thread's calls go to the device that was opened.
 cudaError_t use_device();
@@ -60,6 +61,9 @@ inline dim3 blocks_for(long long items, int threads) {
 }
 
 #ifdef HEED_DEVICE
+
+// Of launches that are recorded; 0 where there is no number.
+HEED_DEVICE int repetition_of(const int* number) { return number == nullptr ? 0 : *number; }
 
 // Of the block, as the launch gave it.
 HEED_DEVICE void* dynamic_shared_memory() {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "tensor/device.h"
 #include "tensor/device_library.h"
+#include "tensor/device_recording.h"
 #include "tensor/tensor.h"
 
 namespace heed::kernels::cuda {
@@ -79,6 +80,13 @@ class Scratch {
  private:
   Memory memory_;
 };
+
+// Where a kernel reads the number of the repetition, by which its positions move, while launches
+// are recorded; null otherwise.
+inline const int* repetition() {
+  const DeviceRecording* const recording = DeviceRecording::current();
+  return recording == nullptr ? nullptr : recording->repetition();
+}
 
 // A number that a kernel left on the device, once it is there.
 template <class T>

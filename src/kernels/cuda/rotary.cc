@@ -21,6 +21,7 @@ void rotate_heads(const View<float>& x, const RotaryTable<float>& table, float d
           .head_stride = x.stride(1),
           .cosine = table.cosine.data(),
           .sine = table.sine.data(),
+          .repetition = cuda::repetition(),
           .neighbours = table.pairing == RotaryPairing::neighbours ? 1 : 0,
           .direction = direction});
 }

@@ -17,11 +17,12 @@ template <bool neighbours, int group>
 __global__ void __launch_bounds__(element_threads) rotate_pairs(const HeedRotary operands) {
   const long long width = operands.pairs / group;
   const long long count = operands.rows * operands.heads * width;
+  const long long first_angle = repetition_of(operands.repetition) * operands.rows;
   for (long long i = first_item(); i < count; i += item_step()) {
     const long long vector = i / width, pair = (i - vector * width) * group;
     const long long row = vector / operands.heads, head = vector - row * operands.heads;
     float* const x = operands.x + row * operands.row_stride + head * operands.head_stride;
-    const long long angle = row * operands.pairs + pair;
+    const long long angle = (first_angle + row) * operands.pairs + pair;
     if constexpr (group == 4) {
       float cosine[4], sine[4], a[4], b[4];
       load_quad(operands.cosine + angle, cosine);

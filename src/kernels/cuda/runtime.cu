@@ -17,9 +17,13 @@ struct Device {
   size_t addresses = 0;
   CUdeviceptr begin = 0;
   cudaStream_t stream = nullptr;
+  cudaStream_t recorded = nullptr;  // which is only captured
   CUmemAllocationProp properties = {};
 };
 Device device;
+
+// Whether this thread records.
+thread_local bool recording = false;
 
 // What was said last, for messages that are put together; each thread has its own.
 thread_local char message[384];
@@ -115,9 +119,21 @@ HeedCudaResult copy_staged(void* to, const void* from, size_t bytes) {
   return result_of(cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, device.stream));
 }
 
+__global__ void count_repetition(int* counter) { ++*counter; }
+
+// A graph of all that was captured since the beginning.
+HeedCudaResult graph_of_recording(cudaGraphExec_t* executable) {
+  cudaGraph_t graph = nullptr;
+  HeedCudaResult failed = result_of(cudaStreamEndCapture(device.recorded, &graph));
+  if (failed != nullptr) return failed;
+  if (executable != nullptr) failed = result_of(cudaGraphInstantiate(executable, graph, 0));
+  const HeedCudaResult destroyed = result_of(cudaGraphDestroy(graph));
+  return failed != nullptr ? failed : destroyed;
+}
+
 }  // namespace
 
-cudaStream_t stream() { return device.stream; }
+cudaStream_t stream() { return recording ? device.recorded : device.stream; }
 
 cudaError_t use_device() { return cudaSetDevice(device.index); }
 
@@ -194,23 +210,67 @@ HeedCudaResult heed_cuda_copy_bytes(void* to, const void* from, size_t bytes) {
   if (!heed_cuda::is_on_device(from) && bytes <= heed_cuda::staged_bytes) {
     return heed_cuda::copy_staged(to, from, bytes);
   }
+  const bool stays = heed_cuda::is_on_device(to) && heed_cuda::is_on_device(from);
+  if (stays) {
+    return result_of(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, heed_cuda::stream()));
+  }
+  if (heed_cuda::recording && heed_cuda::is_on_device(from)) {
+    return "what is recorded is not there to be copied to the processor";
+  }
   failed = result_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device.stream));
   if (failed != nullptr) return failed;
   // Memory of the processor that was read or written must not be so any more.
-  const bool stays = heed_cuda::is_on_device(to) && heed_cuda::is_on_device(from);
-  return stays ? nullptr : result_of(cudaStreamSynchronize(device.stream));
+  return result_of(cudaStreamSynchronize(device.stream));
 }
 
 HeedCudaResult heed_cuda_clear_bytes(void* memory, size_t bytes) {
   const HeedCudaResult failed = result_of(heed_cuda::use_device());
   if (failed != nullptr) return failed;
-  return result_of(cudaMemsetAsync(memory, 0, bytes, device.stream));
+  return result_of(cudaMemsetAsync(memory, 0, bytes, heed_cuda::stream()));
 }
 
 HeedCudaResult heed_cuda_synchronize(void) {
+  if (heed_cuda::recording) return "what is recorded cannot be waited for";
   const HeedCudaResult failed = result_of(heed_cuda::use_device());
   if (failed != nullptr) return failed;
   return result_of(cudaStreamSynchronize(device.stream));
+}
+
+HeedCudaResult heed_cuda_begin_recording(void) {
+  HeedCudaResult failed = result_of(heed_cuda::use_device());
+  if (failed == nullptr && device.recorded == nullptr) {
+    failed = result_of(cudaStreamCreateWithFlags(&device.recorded, cudaStreamNonBlocking));
+  }
+  if (failed != nullptr) return failed;
+  // Relaxed: what is not launched, such as mapping memory, goes on meanwhile.
+  failed = result_of(cudaStreamBeginCapture(device.recorded, cudaStreamCaptureModeRelaxed));
+  heed_cuda::recording = failed == nullptr;
+  return failed;
+}
+
+HeedCudaResult heed_cuda_end_recording(int* counter, void** recording) {
+  HeedCudaResult failed = nullptr;
+  if (recording != nullptr) {
+    failed = heed_cuda::launch(heed_cuda::count_repetition, dim3(1), dim3(1), 0, counter);
+  }
+  heed_cuda::recording = false;
+  cudaGraphExec_t executable = nullptr;
+  const HeedCudaResult ended =
+      heed_cuda::graph_of_recording(recording != nullptr ? &executable : nullptr);
+  if (failed == nullptr) failed = ended;
+  if (failed == nullptr && recording != nullptr) *recording = executable;
+  return failed;
+}
+
+HeedCudaResult heed_cuda_repeat_recording(void* recording) {
+  const HeedCudaResult failed = result_of(heed_cuda::use_device());
+  if (failed != nullptr) return failed;
+  return result_of(cudaGraphLaunch(static_cast<cudaGraphExec_t>(recording), device.stream));
+}
+
+HeedCudaResult heed_cuda_forget_recording(void* recording) {
+  return result_of(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(recording)));
 }
 
 }  // extern "C"

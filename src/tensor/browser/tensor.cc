@@ -76,6 +76,10 @@ Memory allocate_memory(std::size_t bytes, Device device) {
   return allocate_memory(bytes);
 }
 
+Memory allocate_uncleared(std::size_t bytes, Device device) {
+  return allocate_memory(bytes, device);
+}
+
 std::size_t page_bytes() { return page; }
 
 Memory reserve_memory(std::size_t bytes) {
