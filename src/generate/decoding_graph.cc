@@ -61,16 +61,17 @@ bool DecodingGraph::compute(const Step& step, const StackActivations& activation
 }
 
 bool DecodingGraph::record(const Step& step, const StackActivations& activations, Shape logits) {
-  if (!logits_.present() || logits_.shape() != logits)
+  if (!logits_.present() || logits_.shape() != logits) {
     logits_ = Tensor<float>(logits, model_.device());
+  }
   read_ = activations.embedding().data();
   std::int64_t room = longest_recording;
   for (const Sequence sequence : step.sequences) {
     room = std::min(room, sequence.cache->capacity() - sequence.first_position);
   }
-  std::unique_ptr<DeviceRecording> recording = DeviceRecording::begin();
-  if (recording == nullptr) return false;
   try {
+    std::unique_ptr<DeviceRecording> recording = DeviceRecording::begin();
+    if (recording == nullptr) return false;
     recording->limit(room);
     model_.forward(as_rows(step.tokens),
                    {.sequences = step.sequences,
@@ -80,16 +81,17 @@ bool DecodingGraph::record(const Step& step, const StackActivations& activations
                    activations);
     model_.project(activations.final_norm(), logits_, kernels::decoding_step);
     recording->finish();
+    recording_ = std::move(recording);
   } catch (const Error& error) {
-    // What needs the processor in the middle of a step is computed without a recording, and says
-    // there what else is wrong.
-    if (error.code() != ErrorCode::unsupported) throw;
-    is_possible_ = false;
-    for (const Sequence sequence : step.sequences)
+    for (const Sequence sequence : step.sequences) {
       sequence.cache->truncate(sequence.first_position);
+    }
+    // What needs the processor in the middle of a step, or more memory than a step by itself, is
+    // computed without a recording, and says there what else is wrong.
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::out_of_memory) throw;
+    is_possible_ = false;
     return false;
   }
-  recording_ = std::move(recording);
   return true;
 }
 
