@@ -32,8 +32,8 @@ void embed(const Transformer& model, const DecodingGraph::Step& step,
 
 bool DecodingGraph::compute(const Step& step, const StackActivations& activations,
                             View<float> logits) {
-  if (!is_possible_ || model_.device().is_cpu() || model_.editor() != nullptr ||
-      turns_by_length(model_.specification().block.attention)) {
+  if (!can_have_accelerators || !is_possible_ || model_.device().is_cpu() ||
+      model_.editor() != nullptr || turns_by_length(model_.specification().block.attention)) {
     return false;
   }
   std::vector<Place> places;
