@@ -37,6 +37,7 @@
 #include "heed/array.h"
 #include "heed/attention.h"
 #include "heed/error.h"
+#include "heed/f32_products.h"
 #include "heed/sampling.h"
 #include "heed/trace.h"
 #include "heed/version.h"
@@ -60,7 +61,7 @@ struct LoadOptions {
   bool pack = false;
   // Where it is computed: "cpu", "cuda", "cuda:1", or "auto", a device of CUDA where there is one.
   // Empty: where HEED_DEVICE says, or the processor. Throws Error{unsupported} where there is none,
-  // or another one is in use.
+  // or another one is in use. set_f32_products() says how it multiplies matrices of f32.
   std::string device{};
 };
 

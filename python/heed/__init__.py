@@ -31,7 +31,7 @@ import atexit
 
 from . import circuits, errors, evals, explain, graphs, hook_points, interventions, microworld, patching, sae, utils
 from . import _heed
-from ._heed import __version__, allow_integer_prompts, set_threads, threads
+from ._heed import __version__, allow_integer_prompts, f32_products, set_f32_products, set_threads, threads
 from .cache import ActivationCache, LazyAttention, PairActivationCache, load_cache
 from .errors import Error
 from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, nearest_words,
@@ -64,6 +64,6 @@ __all__ = ["ActivationCache", "Config", "Error", "Evaluation", "FactoredMatrix",
            "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "TaskEvaluation", "Tokenizer", "Training",
            "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",
-           "attribute_tokens", "circuits", "detect_head", "errors", "evals", "evaluate", "evaluate_task", "explain", "get_act_name",
+           "attribute_tokens", "circuits", "detect_head", "errors", "evals", "evaluate", "evaluate_task", "explain", "f32_products", "get_act_name",
            "graphs", "heads", "hook_points", "interventions", "lens", "load", "load_cache", "microworld", "nearest_words", "next_words", "patching", "sae",
-           "set_threads", "show_attention", "show_tokens", "threads", "train", "utils"]
+           "set_f32_products", "set_threads", "show_attention", "show_tokens", "threads", "train", "utils"]

@@ -54,7 +54,7 @@ class Model(WithSaes, Hooked, Reader, Weights):
         ``cache_dtype``: "f32", "bf16" or "int8" for keys and values of generations.
         ``pack``: also keep f32 weights in the order in which long prompts read them.
         ``device``: "cpu", "cuda", "cuda:1" or "auto" [HEED_DEVICE, or "cpu"]: where passes are
-        computed. Arrays are the CPU's.
+        computed. Arrays are the CPU's. ``heed.set_f32_products("tf32")`` has GPUs multiply f32 in TF32.
         """
         name = _inputs.name_or_path(name_or_directory)
         return cls(_heed.Model.load(name, dtype or "", cache_dtype, pack, device or ""))

@@ -267,6 +267,9 @@ void bind_model(py::module_& module) {
   module.def("sampling_defaults", &sampling_defaults);
   module.def("set_threads", &set_threads);
   module.def("threads", &threads);
+  module.def("set_f32_products",
+             [](const std::string& name) { set_f32_products(parse_f32_products(name)); });
+  module.def("f32_products", [] { return f32_products_name(f32_products()); });
   module.def("allow_integer_prompts",
              [](bool allowed) { allowed ? allow_integer_prompts() : refuse_integer_prompts(); });
 }

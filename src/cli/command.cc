@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/terminal/terminal.h"
+#include "heed/f32_products.h"
 #include "tensor/device.h"
 
 namespace heed::cli {
@@ -36,6 +37,14 @@ Command add_command(Command parent, const std::string& name, const std::string& 
       ->add_option_function<std::string>(
           "--device", choose_device, "Compute on cpu, cuda, cuda:N or auto [cpu, or HEED_DEVICE]")
       ->type_name("DEVICE")
+      ->group("General");
+  command
+      ->add_option_function<std::string>(
+          "--f32-products",
+          [](const std::string& products) { set_f32_products(parse_f32_products(products)); },
+          "Multiply f32 in f32 or, on a GPU only, tf32 [f32, or HEED_F32_PRODUCTS]")
+      ->check(one_of({"f32", "tf32"}))
+      ->type_name("TYPE")
       ->group("General");
   command
       ->add_option_function<std::string>(

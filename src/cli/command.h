@@ -18,7 +18,7 @@
 
 namespace heed::cli {
 
-// A subcommand of `parent` with --help, -t/--threads and --color.
+// A subcommand of `parent` with --help, -t/--threads, --device, --f32-products and --color.
 Command add_command(Command parent, const std::string& name, const std::string& description);
 
 // --json, for commands that report.

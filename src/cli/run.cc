@@ -22,6 +22,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/usage.h"
 #include "comm/group.h"
+#include "heed/f32_products.h"
 #include "heed/version.h"
 
 namespace heed::cli {
@@ -82,7 +83,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return usage_error;
   }
   try {
-    thread_count();  // an invalid HEED_THREADS is refused before anything runs
+    // An invalid HEED_THREADS or HEED_F32_PRODUCTS is refused before anything runs.
+    thread_count();
+    f32_products();
     check_words(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
     parse(app, argc, argv);
     flush_output();

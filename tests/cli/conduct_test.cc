@@ -123,6 +123,7 @@ TEST(Mistakes, GiveOneClearLine) {
       {"predict x --top-k 99999999999999999999 " + model, 2, "whole number from -1 to 2147483647"},
       {"generate -p x --temp 101 " + model, 2, "--temp: must be a number from 0 to 100, not 101"},
       {"chat --presence-penalty 3 " + model, 2, "must be a number from -2 to 2, not 3"},
+      {"predict x --f32-products bf16 " + model, 2, "takes f32 or tf32, not 'bf16'"},
       {"predict x --color sometimes " + model, 2, "takes auto, always or never, not 'sometimes'"},
       {"predict x --top 5 --top 6 " + model, 2, "--top is given 2 times"},
       {"predict x -m", 2, "--model takes a value"},
@@ -147,6 +148,16 @@ TEST(Mistakes, ThreadsThatAreNoNumberAreRefused) {
     EXPECT_THAT(outcome.err, HasSubstr("'" + count + "'")) << count;
   }
   EXPECT_EQ(run_heed("tokenize x", "HEED_THREADS=2").status, 0);
+}
+
+TEST(Mistakes, ProductsThatAreNoneAreRefused) {
+  for (const std::string name : {"TF32", "1", "bf16"}) {
+    const Outcome outcome = run_heed("tokenize x", "HEED_F32_PRODUCTS=" + name);
+    EXPECT_EQ(outcome.status, 2) << name;
+    EXPECT_THAT(outcome.err,
+                HasSubstr("HEED_F32_PRODUCTS must be f32 or tf32, not '" + name + "'"));
+  }
+  EXPECT_EQ(run_heed("tokenize x", "HEED_F32_PRODUCTS=tf32").status, 0);
 }
 
 TEST(Mistakes, ATextThatWasBegunEndsItsLine) {

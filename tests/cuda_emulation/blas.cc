@@ -75,14 +75,26 @@ void store(void* data, cudaDataType type, std::int64_t i, float value) {
   }
 }
 
+// To TF32: 10 bits of mantissa, to nearest, and away from zero in between, as cvt.rna.tf32.f32.
+float rounded_to_tf32(float value) {
+  if (!std::isfinite(value)) return value;
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000U) & ~0x1fffU;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 // A matrix of one batch, as if it were column-major and not transposed.
 struct Matrix {
   const void* data;
   cudaDataType type;
   std::int64_t row_step, column_step;
+  bool rounds_to_tf32 = false;
 
   float operator()(std::int64_t row, std::int64_t column) const {
-    return load(data, type, row * row_step + column * column_step);
+    const float value = load(data, type, row * row_step + column * column_step);
+    return rounds_to_tf32 ? rounded_to_tf32(value) : value;
   }
 };
 
@@ -142,6 +154,9 @@ struct Product {
 
   bool transposes_a() const { return description.transpose_a != CUBLAS_OP_N; }
   bool transposes_b() const { return description.transpose_b != CUBLAS_OP_N; }
+  bool rounds_to_tf32() const {
+    return description.compute_type == CUBLAS_COMPUTE_32F_FAST_TF32 && a_layout.type == CUDA_R_32F;
+  }
   bool adds_bias() const { return (description.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
 
   std::uint64_t depth() const { return transposes_a() ? a_layout.rows : a_layout.columns; }
@@ -159,8 +174,7 @@ struct Product {
     }
     const auto compute = description.compute_type;
     const bool is_f32 = compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
-                        compute == CUBLAS_COMPUTE_32F_FAST_TF32 ||
-                        compute == CUBLAS_COMPUTE_32F_FAST_16BF;
+                        compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     constexpr std::uint32_t epilogues =
         CUBLASLT_EPILOGUE_DEFAULT | CUBLASLT_EPILOGUE_RELU_BIAS | CUBLASLT_EPILOGUE_GELU_BIAS;
     // cuBLASLt has no product of f32 whose result is bf16, nor one of two types.
@@ -202,8 +216,9 @@ struct Product {
   }
 
   void run(std::int64_t batch) const {
-    const Matrix a_of = batch_of(a, a_layout, batch, transposes_a());
-    const Matrix b_of = batch_of(b, b_layout, batch, transposes_b());
+    Matrix a_of = batch_of(a, a_layout, batch, transposes_a());
+    Matrix b_of = batch_of(b, b_layout, batch, transposes_b());
+    a_of.rounds_to_tf32 = b_of.rounds_to_tf32 = rounds_to_tf32();
     const auto rows = static_cast<std::int64_t>(d_layout.rows);
     const auto columns = static_cast<std::int64_t>(d_layout.columns);
     const auto k_count = static_cast<std::int64_t>(depth());

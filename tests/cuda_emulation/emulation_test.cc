@@ -630,7 +630,20 @@ TEST(EmulatedNumbers, RunsEachFunctionOfTheSample) {
 struct ProductCase {
   bool transposes_a, transposes_b;
   cudaDataType in, out;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+
+  bool is_tf32() const { return compute == CUBLAS_COMPUTE_32F_FAST_TF32; }
 };
+
+// To 10 bits of mantissa by adding half a unit of the last one, and cutting off what is less than
+// one.
+float rounded_to_tf32(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  bits = (bits + (1U << 12)) >> 13 << 13;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
 
 class EmulatedBlas : public testing::TestWithParam<ProductCase> {};
 
@@ -702,12 +715,16 @@ TEST_P(EmulatedBlas, IsThePlainProduct) {
   TestMatrix d(m, n, batches, p.out, 3);
   const TestMatrix bias(m, 1, 1, p.out, 4);
   const std::vector<float> c = d.values;
+  if (p.is_tf32() && p.in == CUDA_R_32F) {
+    for (TestMatrix* matrix : {&a, &b}) {
+      std::ranges::transform(matrix->values, matrix->values.begin(), rounded_to_tf32);
+    }
+  }
 
   cublasLtHandle_t handle = nullptr;
   ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
   cublasLtMatmulDesc_t description = nullptr;
-  ASSERT_EQ(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasLtMatmulDescCreate(&description, p.compute, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     ASSERT_EQ(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
               CUBLAS_STATUS_SUCCESS);
@@ -762,13 +779,54 @@ TEST_P(EmulatedBlas, IsThePlainProduct) {
   EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS);
 }
 
+constexpr cublasComputeType_t tf32 = CUBLAS_COMPUTE_32F_FAST_TF32;
+
 INSTANTIATE_TEST_SUITE_P(Cases, EmulatedBlas,
                          testing::Values(ProductCase{false, false, CUDA_R_32F, CUDA_R_32F},
                                          ProductCase{true, false, CUDA_R_32F, CUDA_R_32F},
                                          ProductCase{false, true, CUDA_R_32F, CUDA_R_32F},
                                          ProductCase{true, true, CUDA_R_32F, CUDA_R_32F},
                                          ProductCase{true, false, CUDA_R_16BF, CUDA_R_32F},
-                                         ProductCase{false, true, CUDA_R_16BF, CUDA_R_16BF}));
+                                         ProductCase{false, true, CUDA_R_16BF, CUDA_R_16BF},
+                                         ProductCase{true, false, CUDA_R_32F, CUDA_R_32F, tf32},
+                                         ProductCase{false, true, CUDA_R_32F, CUDA_R_32F, tf32},
+                                         ProductCase{false, true, CUDA_R_16BF, CUDA_R_32F, tf32}));
+
+// Each of these times one, by itself.
+std::vector<float> times_one(const std::vector<float>& numbers, cublasComputeType_t compute) {
+  const std::uint64_t count = numbers.size();
+  const DeviceArray<float> a(numbers), b(std::vector<float>{1.0F}), d(numbers.size());
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulDesc_t description = nullptr;
+  cublasLtMatrixLayout_t column = nullptr, one = nullptr;
+  EXPECT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatmulDescCreate(&description, compute, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&column, CUDA_R_32F, count, 1, std::ssize(numbers)),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&one, CUDA_R_32F, 1, 1, 1), CUBLAS_STATUS_SUCCESS);
+  const float alpha = 1.0F, beta = 0.0F;
+  EXPECT_EQ(cublasLtMatmul(handle, description, &alpha, a.data(), column, b.data(), one, &beta,
+                           d.data(), column, d.data(), column, nullptr, nullptr, 0, nullptr),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutDestroy(one), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatrixLayoutDestroy(column), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtMatmulDescDestroy(description), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS);
+  return d.values();
+}
+
+TEST(EmulatedTf32, IsRoundedToNearestAndAwayFromZero) {
+  const std::vector<float> numbers{
+      1.0F + 0x1p-11F,  // halfway
+      -1.0F - 0x1p-11F, 1.0F + 3 * 0x1p-11F, 1.0F + 0x1p-11F - 0x1p-23F, 1.0F + 5 * 0x1p-10F,
+      3.4028235e38F,    -INFINITY,           0x1p-130F + 0x1p-149F};
+  const std::vector<float> rounded_numbers{
+      1.0F + 0x1p-10F,     -1.0F - 0x1p-10F, 1.0F + 0x1p-9F, 1.0F,
+      1.0F + 5 * 0x1p-10F, INFINITY,         -INFINITY,      0x1p-130F};
+  EXPECT_EQ(times_one(numbers, tf32), rounded_numbers);
+  EXPECT_EQ(times_one(numbers, CUBLAS_COMPUTE_32F), numbers);
+  EXPECT_TRUE(std::isnan(times_one({NAN}, tf32).front()));
+}
 
 }  // namespace
 }  // namespace heed::emulation

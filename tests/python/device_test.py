@@ -39,6 +39,19 @@ class Devices(TestCase):
         self.assert_close(there, here, 1e-4)
         self.assertGreater(np.abs(there - self.there(PROMPT)).max(), 1e-2)
 
+    def test_multiplies_in_tf32_where_it_is_told_to(self):
+        tokens = self.here.to_tokens(PROMPT * 16)
+        self.assertGreater(tokens.shape[1], 32)
+        f32 = self.there(tokens)
+        self.addCleanup(heed.set_f32_products, heed.f32_products())
+        heed.set_f32_products("tf32")
+        self.assertEqual(heed.f32_products(), "tf32")
+        tf32 = self.there(tokens)
+        self.assertGreater(np.abs(tf32 - f32).max(), 1e-4 * np.abs(f32).max())
+        self.assert_close(tf32, f32, 5e-3)
+        with self.assertRaisesRegex(heed.errors.InvalidArgument, "expected f32 or tf32"):
+            heed.set_f32_products("bf16")
+
     def test_generates(self):
         text = [model.generate(PROMPT, max_new_tokens=8, temperature=0) for model in (self.here, self.there)]
         self.assertEqual(*("".join(step.text for step in steps) for steps in text))

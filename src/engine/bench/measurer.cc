@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
+#include "heed/f32_products.h"
 #include "kernels/instruction_sets.h"
 #include "tensor/device.h"
 
@@ -52,7 +53,8 @@ BenchmarkMeasurer::BenchmarkMeasurer(const BenchmarkOptions& options, int repeat
   if (const Device device = default_device(); !device.is_cpu()) {
     // The loops that bound rows are the processor's.
     report_.instruction_set =
-        fmt::format("{} ({})", device_name(device), device_description(device));
+        fmt::format("{} ({}){}", device_name(device), device_description(device),
+                    f32_products() == F32Products::tf32 ? ", f32 products in TF32" : "");
     return;
   }
   measure_ceilings();

@@ -6,13 +6,14 @@
 
 #include "kernels/backends.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/products.h"
+#include "kernels/cuda/product_operands.h"
 #include "kernels/operand_checks.h"
 #include "kernels/prepared_weight.h"
 
 namespace heed::kernels {
 namespace {
 
+using cuda::product_operands;
 using cuda::Scratch;
 
 static_assert(heed_panel_bf16 == static_cast<int>(WeightFormat::bf16) &&
@@ -124,7 +125,7 @@ void multiply_restored(const Number* x, std::int64_t x_stride, const PreparedWei
               .d_stride = weight.outputs(),
               .transposes_a = 1,
               .transposes_b = 0,
-              .is_bf16 = is_bf16,
+              .operands = product_operands(is_bf16 ? Precision::bf16 : Precision::f32),
               .accumulates = 0});
   }
 }

@@ -7,12 +7,14 @@
 
 #include "kernels/backends.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/product_operands.h"
 #include "kernels/operand_checks.h"
 #include "kernels/prepared_weight.h"
 
 namespace heed::kernels {
 namespace {
 
+using cuda::product_operands;
 using cuda::Scratch;
 
 // Rows of sequences of up to this length, as on the processor, read the weight once for some of
@@ -113,7 +115,7 @@ void multiply_by_weight(View<const float> x, const LinearParameters<float>& para
             .d_stride = outputs,
             .transposes_a = 1,
             .transposes_b = 0,
-            .is_bf16 = parameters.precision == Precision::bf16,
+            .operands = product_operands(parameters.precision),
             .accumulates = 0});
 }
 
@@ -169,7 +171,7 @@ void cuda::linear_backward_input(View<const float> weight, View<const float> d_o
             .d_stride = inputs,
             .transposes_a = 0,
             .transposes_b = 0,
-            .is_bf16 = precision == Precision::bf16,
+            .operands = product_operands(precision),
             .accumulates = 0});
 }
 
@@ -196,7 +198,7 @@ void cuda::linear_backward_parameters(View<const float> x, View<const float> d_o
               .d_stride = inputs,
               .transposes_a = 0,
               .transposes_b = 1,
-              .is_bf16 = precision == Precision::bf16,
+              .operands = product_operands(precision),
               .accumulates = 1});
   }
   if (gradients.bias.present()) add_column_sums(d_out, gradients.bias);

@@ -105,7 +105,7 @@ ProductKey key_of(const HeedProduct& product) {
           product.b_stride,
           product.d_stride,
           product.transposes_a + 2 * product.transposes_b,
-          product.is_bf16 + 2 * product.accumulates,
+          product.operands + 4 * product.accumulates,
           product.bias != nullptr,
           alignment_of(product.a),
           alignment_of(product.b),
@@ -121,13 +121,14 @@ cublasStatus_t create_layout(cublasLtMatrixLayout_t* layout, cudaDataType_t type
 }
 
 HeedCudaResult describe(const HeedProduct& product, ProductDescription& description) {
-  const cudaDataType_t type = product.is_bf16 != 0 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t type = product.operands == heed_product_bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  // Sums are in f32.
+  const cublasComputeType_t compute =
+      product.operands == heed_product_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const auto operation_of = [](int transposes) {
     return static_cast<int32_t>(transposes != 0 ? CUBLAS_OP_T : CUBLAS_OP_N);
   };
-  // Sums in f32, of operands as they are: no TF32.
-  cublasStatus_t status =
-      cublasLtMatmulDescCreate(&description.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  cublasStatus_t status = cublasLtMatmulDescCreate(&description.operation, compute, CUDA_R_32F);
   const auto then = [&status](auto step) {
     if (status == CUBLAS_STATUS_SUCCESS) status = step();
   };

@@ -3,6 +3,9 @@
 
 #include "tensor/device_library.h"
 
+/* What a and b hold, or, of TF32, hold in f32 and are rounded to: 10 bits of mantissa. */
+enum HeedProductOperands { heed_product_f32, heed_product_tf32, heed_product_bf16 };
+
 /* d = op(a)·op(b), by columns: op(a) is (rows, depth), op(b) (depth, columns), d (rows, columns) of
    f32, each column after the other, `stride` elements apart. A row-major matrix is its transpose.
  */
@@ -14,7 +17,7 @@ struct HeedProduct {
   long long rows, columns, depth;
   long long a_stride, b_stride, d_stride;
   int transposes_a, transposes_b;
-  int is_bf16;     /* a and b are bf16, not f32 */
+  enum HeedProductOperands operands;
   int accumulates; /* d += */
 };
 
