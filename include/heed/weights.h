@@ -24,7 +24,7 @@ std::vector<std::string> weight_names(const Model& model);
 SharedView weight(const Model& model, std::string_view name);
 
 // Whether passes read the f32 weights themselves, so that a change takes effect at once; else they
-// read quantised or packed copies.
+// read quantised or packed copies, or those of a GPU.
 bool computes_with_views(const Model& model);
 
 }  // namespace heed

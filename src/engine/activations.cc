@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/facade.h"
+#include "kernels/elements.h"
 #include "microscope/intervene/intervention.h"
 #include "microscope/traces/point_names.h"
 #include "microscope/traces/recorded_pass.h"
@@ -73,7 +74,8 @@ const Sequences& Activations::Parts::keys_of(const Point& plane) const {
   return has_source_rows(plane) || is_cross_point(plane.kind) ? source_rows : rows;
 }
 
-Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const {
+Tensor<float> Activations::Parts::tiles(const Point& point, AttentionTiles wanted,
+                                        Device place) const {
   const std::int64_t heads = point_shape(architecture.of(point.site), point.kind).heads;
   const auto all = [](std::vector<std::int64_t>& indices, std::int64_t count) {
     if (!indices.empty()) return;
@@ -100,8 +102,8 @@ Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const
             "head {} does not exist: the model has heads 0 to {}", head, heads - 1);
   }
   Tensor<float> planes(
-      Shape{std::ssize(wanted.sequences), std::ssize(wanted.heads), height, columns});
-  if (planes.shape().size() == 0) return make_array(std::move(planes));
+      Shape{std::ssize(wanted.sequences), std::ssize(wanted.heads), height, columns}, place);
+  if (planes.shape().size() == 0) return planes;
   for (std::size_t b = 0; b < wanted.sequences.size(); ++b) {
     for (std::size_t h = 0; h < wanted.heads.size(); ++h) {
       const View<float> out =
@@ -126,10 +128,10 @@ Array Activations::Parts::tiles(const Point& point, AttentionTiles wanted) const
                         .key_end = wanted.key_end,
                         .values = is_scores_point(point.kind) ? AttentionValues::scores
                                                               : AttentionValues::pattern});
-      std::ranges::copy(plane.span(), out.data());
+      kernels::copy(plane, out);
     }
   }
-  return make_array(std::move(planes));
+  return planes;
 }
 
 // A tile within the text that it is of; what lies after its end is no attention.
@@ -141,15 +143,12 @@ void Activations::Parts::copy_tile(const Point& point, const kernels::AttentionT
   if (own.query_end == tile.query_end && own.key_end == tile.key_end) {
     return pass->attention_tile(point, tile, out);
   }
-  std::ranges::fill(out.span(),
-                    is_scores_point(point.kind) ? -std::numeric_limits<float>::infinity() : 0.0F);
+  kernels::fill(out, is_scores_point(point.kind) ? -std::numeric_limits<float>::infinity() : 0.0F);
   const std::int64_t height = own.query_end - own.query_begin, width = own.key_end - own.key_begin;
   if (height <= 0 || width <= 0) return;
-  Tensor<float> inside(Shape{height, width});
+  Tensor<float> inside(Shape{height, width}, out.device());
   pass->attention_tile(point, own, inside);
-  for (std::int64_t row = 0; row < height; ++row) {
-    std::ranges::copy(inside.view()[row].span(), out[row].data());
-  }
+  kernels::copy(inside, out.slice(0, 0, height).slice(1, 0, width));
 }
 
 const Transformer& activations_model(const Activations& found) {
@@ -257,9 +256,10 @@ SharedView Activations::at(std::string_view name) const {
   const std::lock_guard lock(parts_->mutex);
   std::weak_ptr<float[]>& known = parts_->computed[std::string(name)];
   if (const auto owner = known.lock()) return dense_view(Array(extents, owner));
-  const Array values = is_plane(point.kind)
-                           ? parts_->tiles(point, {.query_end = extents[2], .key_end = extents[3]})
-                           : make_array(parts_->values(point));
+  Tensor<float> computed =
+      is_plane(point.kind) ? parts_->tiles(point, {.query_end = extents[2], .key_end = extents[3]})
+                           : parts_->values(point);
+  const Array values = make_array(std::move(computed));
   known = values.owner();
   return dense_view(values);
 }
@@ -268,7 +268,7 @@ Array Activations::attention(std::string_view name, const AttentionTiles& tiles)
   const Point point = parts_->point(name);
   require(is_plane(point.kind) && !parts_->kept.contains(name), ErrorCode::invalid_argument,
           "'{}' has no tiles: expected scores or a pattern that no hook changed", name);
-  return parts_->tiles(point, tiles);
+  return make_array(parts_->tiles(point, tiles));
 }
 
 SharedView checked_point(const Activations& found, std::string_view name) {
@@ -291,6 +291,7 @@ Activations activations_from(const Model& model, GivenActivations given) {
           fmt::join(given.lengths, ", "));
   auto parts = std::make_shared<ActivationsAccess::Parts>();
   parts->architecture = transformer.architecture();
+  parts->device = transformer.device();
   parts->transformer = &transformer;
   std::vector<std::int64_t> row_starts{0};
   for (const std::int64_t length : given.lengths) row_starts.push_back(row_starts.back() + length);

@@ -16,6 +16,7 @@ namespace heed {
 
 struct Activations::Parts {
   Architecture architecture;
+  Device device;                             // that the model computes on
   const Transformer* transformer = nullptr;  // null: of an encoder-decoder
   std::vector<std::int32_t> tokens;          // (B, T), of the decoder where there are two stacks
   std::vector<std::int32_t> source;          // (B, M), of the encoder
@@ -40,7 +41,8 @@ struct Activations::Parts {
   std::int64_t keys(const Point& plane) const;
   const Sequences& rows_of(const Point& point) const;  // of queries
   const Sequences& keys_of(const Point& plane) const;
-  Array tiles(const Point& plane, AttentionTiles wanted) const;
+  // (sequences, heads, queries, keys), on a device.
+  Tensor<float> tiles(const Point& plane, AttentionTiles wanted, Device place = {}) const;
   void copy_tile(const Point& point, const kernels::AttentionTile& tile, View<float> out) const;
   Tensor<float> values(const Point& point) const;
 
@@ -53,6 +55,7 @@ struct ActivationsAccess {
   using Parts = Activations::Parts;
   static Activations make(std::shared_ptr<Parts> parts) { return Activations(std::move(parts)); }
   static const Parts& parts(const Activations& found) { return *found.parts_; }
+  static std::shared_ptr<const Parts> owner(const Activations& found) { return found.parts_; }
 };
 
 // The model that ran. Throws Error{unsupported} for an encoder-decoder.

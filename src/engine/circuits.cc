@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "engine/facade.h"
-#include "heed/weights.h"
 #include "microscope/explain/head_circuits.h"
 
 namespace heed {
@@ -14,10 +13,12 @@ Array composition_scores(const Model& model, CompositionKind kind) {
 
 void refactor_heads(const Model& model) {
   const Transformer& transformer = ModelAccess::of_one_text(model).transformer;
-  require(computes_with_views(model), ErrorCode::unsupported,
+  require(keeps_f32(transformer.parameters()), ErrorCode::unsupported,
           "heads are refactored in the model's memory: load it in f32, without packed weights");
   // As views of weights are, which callers may write to.
-  refactor_heads(const_cast<Transformer&>(transformer));
+  auto& changed = const_cast<Transformer&>(transformer);
+  refactor_heads(changed);
+  if (!changed.device().is_cpu()) changed.place(changed.device());
 }
 
 }  // namespace heed

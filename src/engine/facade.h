@@ -45,6 +45,9 @@ struct ModelAccess {
 // A stack in the public interface's terms.
 ModelArchitecture describe_architecture(const Transformer& model, StackSite site = StackSite::only);
 
+// Whether passes read f32 parameters themselves, of the processor or those of a device.
+bool keeps_f32(const Parameters& parameters);
+
 // An array of the public interface, which takes over the tensor's memory.
 Array make_array(Tensor<float> tensor);
 

@@ -314,6 +314,7 @@ Activations recorded(const Transformer& model, RunInput input, const RecordReque
                      const RunOptions& options) {
   auto parts = std::make_shared<ActivationsAccess::Parts>();
   parts->architecture = model.architecture();
+  parts->device = model.device();
   if (!model.architecture().is_encoder_decoder()) parts->transformer = &model;
   RequestedPoints requested(request, parts->architecture);
   const bool plain =

@@ -2,12 +2,13 @@
 #include "heed/weights.h"
 
 #include <algorithm>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "engine/facade.h"
+#include "heed/device.h"
 
 namespace heed {
 namespace {
@@ -15,13 +16,13 @@ namespace {
 // Views of the parameters under TransformerLens's names, in the order of a pass.
 class WeightTable {
  public:
-  explicit WeightTable(const Transformer& transformer) : config_(transformer.specification()) {
-    const StackParameters& all = transformer.parameters().stack();
+  // Of the processor's parameters, or of those that passes read.
+  WeightTable(const StackSpecification& config, const StackParameters& all) : config_(config) {
     add("embed.W_E", all.token_embedding);
     add("pos_embed.W_pos", all.position_embedding);
     add_norm("embed_norm", all.embedding_norm);
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      add_block("blocks." + std::to_string(layer) + ".", transformer.parameters().block(layer));
+      add_block("blocks." + std::to_string(layer) + ".", all.blocks[layer]);
     }
     add_norm("ln_final", all.final_norm);
     if (all.unembedding.weight.present()) {
@@ -31,6 +32,11 @@ class WeightTable {
   }
 
   const std::vector<std::pair<std::string, View<const float>>>& entries() const { return entries_; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : entries_) names.push_back(entry.first);
+    return names;
+  }
 
  private:
   void add(std::string name, View<const float> view) {
@@ -95,20 +101,35 @@ SharedView shared(View<const float> view) {
           .owner = {}};
 }
 
-// The weights of one name in all blocks, with a dimension of layers first. Blocks follow each other
-// in the arena at one distance.
-std::optional<SharedView> of_all_blocks(const WeightTable& table, std::string_view name,
-                                        const Parameters& parameters) {
+// The weights that a name selects: one, or those of all blocks.
+struct NamedWeights {
   std::vector<View<const float>> views;
+  bool are_of_all_blocks = false;
+};
+
+// Throws Error{not_found}, with the nearest names.
+NamedWeights weights_named(const WeightTable& table, std::string_view name) {
+  NamedWeights found{.views = {}, .are_of_all_blocks = true};
   for (const auto& [known, view] : table.entries()) {
+    if (known == name) return {.views = {view}};
     if (known.starts_with("blocks.") &&
         std::string_view(known).ends_with(fmt::format(".{}", name)) &&
-        known == fmt::format("blocks.{}.{}", views.size(), name)) {
-      views.push_back(parameters.restored(view));
+        known == fmt::format("blocks.{}.{}", found.views.size(), name)) {
+      found.views.push_back(view);
     }
   }
-  if (views.empty()) return std::nullopt;
+  if (!found.views.empty()) return found;
+  const std::vector<std::string> nearest = nearest_names(name, table.names(), 3);
+  fail(ErrorCode::not_found, "the model has no weight '{}'; did you mean '{}'?", name,
+       fmt::join(nearest, "', '"));
+}
+
+// One weight, or those of all blocks with a dimension of layers first. Blocks follow each other in
+// the arena at one distance.
+SharedView joined(const NamedWeights& found) {
+  const std::vector<View<const float>>& views = found.views;
   SharedView all = shared(views.front());
+  if (!found.are_of_all_blocks) return all;
   const std::int64_t distance = views.size() > 1 ? views[1].data() - views[0].data() : 0;
   for (std::size_t layer = 0; layer < views.size(); ++layer) {
     check(views[layer].data() == all.data + static_cast<std::int64_t>(layer) * distance,
@@ -119,35 +140,52 @@ std::optional<SharedView> of_all_blocks(const WeightTable& table, std::string_vi
   return all;
 }
 
+WeightTable table_of(const Transformer& transformer) {
+  return {transformer.specification(), transformer.parameters().stack()};
+}
+
 }  // namespace
 
 std::vector<std::string> weight_names(const Model& model) {
-  std::vector<std::string> names;
-  const WeightTable table(ModelAccess::of_one_text(model).transformer);
-  for (const auto& entry : table.entries()) names.push_back(entry.first);
-  return names;
+  return table_of(ModelAccess::of_one_text(model).transformer).names();
 }
 
 SharedView weight(const Model& model, std::string_view name) {
   const Transformer& transformer = ModelAccess::of_one_text(model).transformer;
-  const Parameters& parameters = transformer.parameters();
-  const WeightTable table(transformer);
-  for (const auto& [known, view] : table.entries()) {
-    if (known != name) continue;
-    return shared(parameters.restored(view));
+  NamedWeights found = weights_named(table_of(transformer), name);
+  for (View<const float>& view : found.views) view = transformer.parameters().restored(view);
+  return joined(found);
+}
+
+DeviceView weight_on_device(const Model& model, std::string_view name) {
+  const LoadedModel& loaded = ModelAccess::of_one_text(model);
+  const Parameters& parameters = loaded.transformer.parameters();
+  require(!parameters.device().is_cpu(), ErrorCode::invalid_argument,
+          "the model is on the processor, and so is '{}': a model that is loaded with "
+          "device=\"cuda\" computes on a GPU",
+          name);
+  const NamedWeights found =
+      weights_named({loaded.transformer.specification(), parameters.placed()}, name);
+  for (const View<const float>& view : found.views) {
+    require(view.device() == parameters.device(), ErrorCode::unsupported,
+            "'{}' is on {} only quantised: load the model in f32 to have it there", name,
+            device_name(parameters.device()));
   }
-  if (std::optional<SharedView> all = of_all_blocks(table, name, parameters)) {
-    return *std::move(all);
-  }
-  const std::vector<std::string> nearest = nearest_names(name, weight_names(model), 3);
-  fail(ErrorCode::not_found, "the model has no weight '{}'; did you mean '{}'?", name,
-       fmt::join(nearest, "', '"));
+  SharedView all = joined(found);
+  return {.data = all.data,
+          .shape = std::move(all.shape),
+          .strides = std::move(all.strides),
+          .owner = {}};
+}
+
+bool keeps_f32(const Parameters& parameters) {
+  return parameters.prepared_format() == kernels::WeightFormat::f32 && !parameters.is_packed() &&
+         !parameters.are_in_blocks();
 }
 
 bool computes_with_views(const Model& model) {
   const Parameters& parameters = ModelAccess::of_one_text(model).transformer.parameters();
-  return parameters.prepared_format() == kernels::WeightFormat::f32 && !parameters.is_packed() &&
-         !parameters.are_in_blocks();
+  return keeps_f32(parameters) && parameters.device().is_cpu();
 }
 
 }  // namespace heed

@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 #include "kernels/quantised_cache.h"
+#include "kernels/sharing.h"
 #include "kernels/sparse_rows.h"
 
 namespace heed::kernels {
@@ -38,6 +39,9 @@ decltype(kernels::multiply_sparse_rows) multiply_sparse_rows;
 
 namespace cuda {
 #include "kernels/backend_functions.inc"
+// These accelerators alone have.
+decltype(kernels::wait_for_all_streams) wait_for_all_streams;
+decltype(kernels::copy_shared) copy_shared;
 }  // namespace cuda
 
 }  // namespace heed::kernels

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "base/expect_error.h"
 #include "base/files.h"
 #include "base/temporary_directory.h"
 #include "engine/loaded_model.h"
+#include "heed/device.h"
 #include "heed/heed.h"
 #include "heed/intervention.h"
 #include "heed/train.h"
+#include "heed/weights.h"
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
 #include "model/training_buffers.h"
@@ -20,6 +23,7 @@
 namespace heed {
 namespace {
 
+using testing::expect_error;
 using testing::TemporaryDirectory;
 
 // Sums of some hundred products in another order, in f32, through six blocks.
@@ -73,6 +77,49 @@ TEST(PlacedModels, EveryPointAndGradientOfStarterAgrees) {
         << array.name;
   }
   EXPECT_LE(difference_of(both.there.all_logits(tokens), both.here.all_logits(tokens)), tolerance);
+}
+
+// Without a copy: the stream after a block is what the next one reads, and the pass brings nothing
+// to the processor.
+TEST(PlacedModels, ShareWhatAPassComputed) {
+  const Both both("starter");
+  const std::vector<std::int32_t> tokens = both.there.encode(text);
+  const Activations found = record(both.there, {tokens});
+  const std::int64_t used = device_bytes_in_use(), held = found.bytes();
+  const DeviceView after = on_device(found, "blocks.1.hook_resid_post");
+  const DeviceView before = on_device(found, "blocks.2.hook_resid_pre");
+  const DeviceView keys = on_device(found, "blocks.2.attn.hook_k");
+  EXPECT_EQ(after.data, before.data);
+  EXPECT_TRUE(is_on_accelerator(after.data));
+  EXPECT_EQ(device_bytes_in_use(), used);
+  EXPECT_EQ(found.bytes(), held);
+  const Array copy = copied_here(keys);
+  const SharedView here = found.at("blocks.2.attn.hook_k");
+  EXPECT_EQ(copy.shape(), here.shape);
+  EXPECT_EQ(keys.strides, here.strides);
+  EXPECT_EQ(copy[1 * 192 + 33], here.data[here.strides[1] + here.strides[2] + 1]);
+  EXPECT_GT(found.bytes(), held);  // at() brought it
+  const Activations other = record(both.here, {tokens});
+  expect_error(
+      ErrorCode::invalid_argument, [&] { on_device(other, "blocks.2.attn.hook_k"); },
+      "the model of this pass is on the processor");
+}
+
+TEST(PlacedModels, ShareTheirWeights) {
+  const Both both("starter");
+  const SharedView here = weight(both.there, "attn.W_V");
+  const DeviceView there = weight_on_device(both.there, "attn.W_V");
+  EXPECT_EQ(there.shape, here.shape);
+  EXPECT_EQ(there.strides, here.strides);
+  EXPECT_TRUE(is_on_accelerator(there.data));
+  const Array copy = copied_here(there),
+              wanted = copied_here({here.data, here.shape, here.strides, {}});
+  EXPECT_EQ(copy, wanted);
+  EXPECT_TRUE(computes_with_views(both.here));
+  EXPECT_FALSE(computes_with_views(both.there));
+  expect_error(
+      ErrorCode::invalid_argument, [&] { weight_on_device(both.here, "attn.W_V"); },
+      "the model is on the processor");
 }
 
 // Of weights that are rounded, prompts also round what they multiply, to bf16 or to integers; the

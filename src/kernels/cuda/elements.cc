@@ -99,6 +99,22 @@ void cuda::copy(View<const std::byte> from, View<std::byte> to) {
   launch({.from = source, .to = target});
 }
 
+void cuda::wait_for_all_streams() {
+  static const auto wait =
+      reinterpret_cast<HeedCudaResult (*)()>(accelerator_function("wait_for_all"));
+  const HeedCudaResult result = wait();
+  require(result == nullptr, ErrorCode::unsupported, "CUDA: waiting for all streams failed: {}",
+          result);
+}
+
+// Never by copy_bytes(), which takes addresses that are not heed's for the processor's.
+void cuda::copy_shared(View<const std::byte> from, View<std::byte> to) {
+  if (to.size() == 0) return;
+  static const Function<HeedByteCopy> launch("copy_strided_bytes");
+  const auto [target, source] = folded_views(to, from);
+  launch({.from = source, .to = target});
+}
+
 void cuda::scale(View<float> x, float factor) {
   if (x.size() == 0) return;
   static const Function<HeedElementOperands> launch("scale");

@@ -212,7 +212,7 @@ void RecordedPass::run() {
                  {token_view(last), target, activations});
 }
 
-// What attention read then is the copy's, too.
+// With what attention read.
 const StackActivations& RecordedPass::brought_here(StackSite site) const {
   const std::lock_guard lock(bringing_);
   RecordedBuffers::OfStack& buffers = buffers_.stacks[index(site)];
@@ -220,7 +220,9 @@ const StackActivations& RecordedPass::brought_here(StackSite site) const {
   buffers.here = std::make_unique<StackActivations>(buffers.activations->on(Device{}));
   const auto bring = [&](auto& view) { view = buffers.here->same_of(*buffers.activations, view); };
   OfStack& stack = stacks_[index(site)];
-  for (std::vector<Attended>* attended : {&stack.self, &stack.cross}) {
+  stack.self_here = stack.self;
+  stack.cross_here = stack.cross;
+  for (std::vector<Attended>* attended : {&stack.self_here, &stack.cross_here}) {
     for (Attended& each : *attended) {
       bring(each.input.query);
       bring(each.input.key);
@@ -244,9 +246,11 @@ std::int64_t RecordedPass::bytes_needed(const Architecture& architecture, std::i
 }
 
 std::int64_t RecordedPass::bytes() const {
+  const std::lock_guard lock(bringing_);
   std::size_t bytes = 0;
   for (const RecordedBuffers::OfStack& stack : buffers_.stacks) {
     bytes += stack.activations->bytes() + stack.added.span().size_bytes();
+    if (stack.here != nullptr) bytes += stack.here->bytes();
   }
   for (const OfStack& stack : stacks_) {
     for (const auto& [layer, stream] : stack.streams) bytes += stream.span().size_bytes();
@@ -275,7 +279,9 @@ Pass RecordedPass::pass(Probe* probe, StackSite site) const {
 
 Tensor<float> RecordedPass::logits(std::int64_t begin, std::int64_t end) const {
   Tensor<float> logits(Shape{end - begin, architecture().decoder().vocabulary_size});
-  model_.project(final_rows().slice(0, begin, end), logits, arithmetic_length());
+  const StackSite last = stacks_.back().site;
+  model_.project(activations(last, Place::of_pass).unembedding_in().slice(0, begin, end), logits,
+                 arithmetic_length());
   return logits;
 }
 
@@ -283,18 +289,18 @@ std::int64_t RecordedPass::arithmetic_length() const {
   return pass(nullptr, stacks_.back().site).arithmetic_length();
 }
 
-Tensor<float> RecordedPass::logits() const {
+Tensor<float> RecordedPass::logits(Device device) const {
   const std::int64_t vocabulary = architecture().decoder().vocabulary_size;
-  Tensor<float> logits(Shape{sequences().count(), positions(), vocabulary});
+  const View<const float> read = activations(stacks_.back().site, Place::of_pass).unembedding_in();
+  Tensor<float> logits(Shape{sequences().count(), positions(), vocabulary}, device);
   if (!sequences().is_ragged()) {
-    model_.project(final_rows(), logits.view().reshape({sequences().rows(), vocabulary}),
+    model_.project(read, logits.view().reshape({sequences().rows(), vocabulary}),
                    arithmetic_length());
     return logits;
   }
-  logits.fill(0.0F);
   std::int64_t text = 0;
   for (const Sequence each : sequences()) {
-    model_.project(final_rows().slice(0, each.row_begin, each.row_end),
+    model_.project(read.slice(0, each.row_begin, each.row_end),
                    logits.view()[text++].slice(0, 0, each.length()), arithmetic_length());
   }
   return logits;
@@ -306,28 +312,33 @@ std::vector<double> RecordedPass::next_probabilities(std::int64_t position) cons
   return probabilities_of(logits(position, position + 1).span());
 }
 
-std::span<const Attended> RecordedPass::attended(AttentionSite site, std::int64_t layer) const {
-  activations(site.stack);  // and what attention read
+std::span<const Attended> RecordedPass::attended(AttentionSite site, std::int64_t layer,
+                                                 Place place) const {
+  const bool is_copy =
+      &activations(site.stack, place) != of(site.stack).activations.get();  // brings both
   const OfStack& stack = stacks_[index(site.stack)];
-  const std::span<const Attended> kept =
-      site.kind == AttentionKind::cross ? stack.cross : stack.self;
+  const std::span<const Attended> kept = site.kind == AttentionKind::cross
+                                             ? (is_copy ? stack.cross_here : stack.cross)
+                                             : (is_copy ? stack.self_here : stack.self);
   const std::int64_t texts = sequences().is_ragged() ? sequences().count() : 1;
   check(layer >= 0 && (layer + 1) * texts <= std::ssize(kept),
         "attention of a layer that was recorded");
   return kept.subspan(static_cast<std::size_t>(layer * texts), static_cast<std::size_t>(texts));
 }
 
-const Attended& RecordedPass::attended(AttentionSite site, std::int64_t layer,
-                                       std::int64_t text) const {
+const Attended& RecordedPass::attended(AttentionSite site, std::int64_t layer, std::int64_t text,
+                                       Place place) const {
   check(text >= 0 && text < sequences().count(), "a text of the batch");
-  const std::span<const Attended> all = attended(site, layer);
+  const std::span<const Attended> all = attended(site, layer, place);
   return all.size() == 1 ? all.front() : all[static_cast<std::size_t>(text)];
 }
 
 void RecordedPass::attention_tile(const Point& point, const kernels::AttentionTile& tile,
                                   View<float> out) const {
   check(is_plane(point.kind), "a point of queries by keys");
-  const Attended& attention = attended(site_of_pattern(pattern_of(point)), point.layer, tile.batch);
+  const Place place = out.device().is_cpu() ? Place::processor : Place::of_pass;
+  const Attended& attention =
+      attended(site_of_pattern(pattern_of(point)), point.layer, tile.batch, place);
   kernels::AttentionTile own = tile;
   if (sequences().is_ragged()) own.batch = 0;
   if (is_scores_point(point.kind)) {
@@ -411,8 +422,7 @@ Tensor<float> padded(const Sequences& sequences, View<const float> rows) {
   std::vector<std::int64_t> extents(rows.shape().begin(), rows.shape().end());
   extents[0] = sequences.count();
   extents[1] = sequences.positions_end();
-  Tensor<float> all(Shape(extents.data(), rows.rank()));
-  all.fill(0.0F);
+  Tensor<float> all(Shape(extents.data(), rows.rank()), rows.device());
   std::int64_t text = 0;
   for (const Sequence each : sequences) {
     kernels::copy(rows[0].slice(0, each.row_begin, each.row_end),

@@ -70,7 +70,7 @@ class RecordedPass {
   // Bytes of a pass that keeps every block, over texts of these lengths.
   static std::int64_t bytes_needed(const Architecture& architecture, std::int64_t positions,
                                    std::int64_t sources = 0);
-  std::int64_t bytes() const;
+  std::int64_t bytes() const;  // that it holds, on the processor and elsewhere
 
   const Transformer& model() const { return model_; }
   const Architecture& architecture() const { return model_.architecture(); }
@@ -93,10 +93,14 @@ class RecordedPass {
   std::int64_t keys(AttentionSite site) const {
     return site.kind == AttentionKind::cross ? sources() : positions(site.stack);
   }
-  // Of the processor: where the pass was computed elsewhere, they come when they are first asked
-  // for.
-  const StackActivations& activations(StackSite site = StackSite::only) const {
-    return of(site).activations->device().is_cpu() ? *of(site).activations : brought_here(site);
+  // Where values are read: on the processor, to which all of a stack come when any of them is first
+  // asked for; or where the pass was computed, which then stay there.
+  enum class Place { processor, of_pass };
+  const StackActivations& activations(StackSite site = StackSite::only,
+                                      Place place = Place::processor) const {
+    const StackActivations& computed = *of(site).activations;
+    const bool is_there = place == Place::of_pass || computed.device().is_cpu();
+    return is_there ? computed : brought_here(site);
   }
 
   // (N, C): the end of a stack: what the unembedding reads or, of an encoder, the decoder.
@@ -109,14 +113,17 @@ class RecordedPass {
   }
   // Logits (end − begin, V) of rows [begin, end): of one text, its positions.
   Tensor<float> logits(std::int64_t begin, std::int64_t end) const;
-  Tensor<float> logits() const;  // (B, T, V), of shorter texts 0 after their ends
+  // (B, T, V), of shorter texts 0 after their ends, on a device.
+  Tensor<float> logits(Device device = {}) const;
   // The length by which the arithmetic of the rows of a stack is chosen: see Transformer::project.
   std::int64_t arithmetic_length() const;
   // Of every token after position t of the target, (V). Throws Error{invalid_argument}.
   std::vector<double> next_probabilities(std::int64_t position) const;
 
   // The values of a point, shaped as listed at PointKind, where they are in memory; else absent.
-  View<float> stored(const Point& point) const;
+  // What branches add to the stream is the processor's at any place, since blocks share the memory
+  // that it was in.
+  View<float> stored(const Point& point, Place place = Place::processor) const;
   // Its rows (N, C). Throws for a point that is not stored, or has heads.
   View<const float> rows(const Point& point) const;
   // The values of any point that the model has.
@@ -138,7 +145,7 @@ class RecordedPass {
     return attended(site, layer, text).log_sum_exp;
   }
   // A rectangle of one head's scores or pattern, (queries, keys), as if no editor changed them, of
-  // the text that the tile names as its sequence.
+  // the text that the tile names as its sequence. Computed where `out` is.
   void attention_tile(const Point& point, const kernels::AttentionTile& tile,
                       View<float> out) const;
   // One head's scores or pattern, (queries, keys), as the pass used them.
@@ -173,7 +180,8 @@ class RecordedPass {
     StackSite site = StackSite::only;
     std::vector<Attended> self;   // by layer, of texts of different lengths text by text
     std::vector<Attended> cross;  // likewise; empty without cross-attention
-    Tensor<float> bias;           // of positions, which `self` borrows
+    std::vector<Attended> self_here, cross_here;  // of brought_here()
+    Tensor<float> bias;                           // of positions, which `self` borrows
     // By layer, (N, C): the stream after it, where an edit changed it before the next block read
     // it from the same memory.
     std::map<std::int64_t, Tensor<float>> streams;
@@ -188,15 +196,17 @@ class RecordedPass {
   }
   const RecordedBuffers::OfStack& of(StackSite site) const { return buffers_.stacks[index(site)]; }
   // Of all texts of one length, or one by one.
-  std::span<const Attended> attended(AttentionSite site, std::int64_t layer) const;
-  const Attended& attended(AttentionSite site, std::int64_t layer, std::int64_t text) const;
+  std::span<const Attended> attended(AttentionSite site, std::int64_t layer,
+                                     Place place = Place::processor) const;
+  const Attended& attended(AttentionSite site, std::int64_t layer, std::int64_t text,
+                           Place place = Place::processor) const;
   const StackActivations& brought_here(StackSite site) const;
   void make_buffers();
   void run();
   View<const std::int32_t> token_view(StackSite site) const;
   Pass pass(Probe* probe, StackSite site) const;
   View<float> shaped(View<float> rows, StackSite site) const;
-  View<float> stored_in_block(const Point& point) const;
+  View<float> stored_in_block(const Point& point, Place place) const;
   void replay_embedding(Probe& probe, StackSite site) const;
   void replay_end(Probe& probe, StackSite site) const;
   void compute_neurons_post(const Point& point, Probe& probe) const;
@@ -224,7 +234,8 @@ void observe_pass(const Transformer& model, std::span<const std::int32_t> tokens
 // The same for many texts, several in a pass.
 void observe_passes(const Transformer& model, std::span<const Texts> texts, Probe& probe);
 
-// (B, T, …) of the rows (1, N, …) of texts of different lengths, zeros after their ends.
+// (B, T, …) of the rows (1, N, …) of texts of different lengths, zeros after their ends, where the
+// rows are.
 Tensor<float> padded(const Sequences& sequences, View<const float> rows);
 
 // softmax of a row of logits, in double.

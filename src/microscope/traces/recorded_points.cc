@@ -16,13 +16,13 @@ View<float> RecordedPass::shaped(View<float> rows, StackSite site) const {
                         : View<float>{};
 }
 
-View<float> RecordedPass::stored(const Point& point) const {
+View<float> RecordedPass::stored(const Point& point, Place place) const {
   const StackSpecification& stack = architecture().of(point.site);
   if (!has_point(stack, point.kind)) return {};
   if (point.kind == PointKind::unembedding_in) {
-    return shaped(activations(point.site).unembedding_in(), point.site);
+    return shaped(activations(point.site, place).unembedding_in(), point.site);
   }
-  return point.layer >= 0 && keeps_points() ? stored_in_block(point) : View<float>{};
+  return point.layer >= 0 && keeps_points() ? stored_in_block(point, place) : View<float>{};
 }
 
 View<const float> RecordedPass::rows(const Point& point) const {
@@ -31,9 +31,9 @@ View<const float> RecordedPass::rows(const Point& point) const {
   return values.reshape({values.extent(0) * values.extent(1), values.extent(2)});
 }
 
-View<float> RecordedPass::stored_in_block(const Point& point) const {
+View<float> RecordedPass::stored_in_block(const Point& point, Place place) const {
   const StackSpecification& stack = architecture().of(point.site);
-  const BlockActivations& block = activations(point.site).block(point.layer);
+  const BlockActivations& block = activations(point.site, place).block(point.layer);
   const auto& streams = stacks_[index(point.site)].streams;
   const std::int64_t batch = sequences(point.site).view_batch();
   const auto borrowed = [&](View<const float> rows) {
