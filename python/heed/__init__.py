@@ -33,6 +33,7 @@ from . import circuits, errors, evals, explain, graphs, hook_points, interventio
 from . import _heed
 from ._heed import __version__, allow_integer_prompts, f32_products, set_f32_products, set_threads, threads
 from .cache import ActivationCache, LazyAttention, PairActivationCache, load_cache
+from .device import DeviceArray
 from .errors import Error
 from .explain import (attribute_logit, attribute_tokens, detect_head, heads, lens, nearest_words,
                       next_words, show_attention, show_tokens)
@@ -60,7 +61,7 @@ def __getattr__(name):
 
 atexit.register(_heed.end_computing)
 
-__all__ = ["ActivationCache", "Config", "Error", "Evaluation", "FactoredMatrix", "Generation", "HookPoint", "HookedTransformer", "Hypothesis",
+__all__ = ["ActivationCache", "Config", "DeviceArray", "Error", "Evaluation", "FactoredMatrix", "Generation", "HookPoint", "HookedTransformer", "Hypothesis",
            "LazyAttention", "Model", "PairActivationCache", "Read", "Step", "TaskEvaluation", "Tokenizer", "Training",
            "TrainingStep",
            "Translation", "Translator", "Unread", "UnreadWord", "__version__", "allow_integer_prompts", "attribute_logit",

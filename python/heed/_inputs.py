@@ -7,19 +7,36 @@ import os
 import numpy as np
 
 from . import _heed
+from .device import CPU, CUDA
 from .errors import InvalidArgument
 
-_CPU = 1  # of DLPack's devices
-
-
-def _on_the_cpu(values, what):
+def _here(values, what):
+    """The same values, on the processor: those on the GPU that heed computes on as a copy."""
     device = getattr(values, "__dlpack_device__", None)
     if device is None or isinstance(values, np.ndarray):
-        return
+        return values
     kind, number = device()
-    if kind != _CPU:
-        raise InvalidArgument(f"{what} are on device {getattr(values, 'device', (kind, number))}, "
-                              "expected the CPU")
+    if kind == CPU:
+        return values
+    opened = _heed.cuda_device()
+    if kind != CUDA or number != opened:
+        expected = "the CPU" if opened is None else f"the CPU or cuda:{opened}"
+        raise InvalidArgument(f"{what} are on device {getattr(values, 'device', (int(kind), number))}, "
+                              f"expected {expected}")
+    return _heed.copy_from_device(_capsule(values, what), what)
+
+
+def _capsule(values, what):
+    """Of an array on the GPU. Its producer has the legacy default stream wait for what it launched,
+    and heed waits for all streams."""
+    try:
+        try:
+            return values.__dlpack__(stream=1, max_version=(1, 0))
+        except TypeError:  # from before the argument was in the standard
+            return values.__dlpack__(stream=1)
+    except Exception as error:
+        raise InvalidArgument(f"{what} on {getattr(values, 'device', 'the GPU')} cannot be read by "
+                              f"DLPack: {error}") from error
 
 
 def _without_masked(values, what):
@@ -73,7 +90,7 @@ def naming_arguments(function):
 
 def token_array(values):
     """Token ids of any integer array or list as a dense int32 array (T,) or (B, T)."""
-    _on_the_cpu(values, "tokens")
+    values = _here(values, "tokens")
     _without_masked(values, "tokens")
     try:
         array = np.asarray(values)
@@ -94,7 +111,7 @@ def token_array(values):
 
 def assign(target, values, name):
     """Copies what a hook returned into heed's array ``target``."""
-    _on_the_cpu(values, f"the values that the hook at '{name}' returned")
+    values = _here(values, f"the values that the hook at '{name}' returned")
     _without_masked(values, f"the values that the hook at '{name}' returned")
     try:
         array = np.asarray(values)
@@ -112,7 +129,7 @@ def assign(target, values, name):
 
 def float_array(values, what):
     """Numbers as a dense float32 array."""
-    _on_the_cpu(values, what)
+    values = _here(values, what)
     _without_masked(values, what)
     try:
         array = np.asarray(values)

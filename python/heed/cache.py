@@ -7,6 +7,7 @@ from typing import Dict, Iterator, Optional, Tuple, Union
 import numpy as np
 
 from . import _files, _heed, _inputs
+from .device import DeviceArray
 from .errors import InvalidArgument, NotFound
 from .names import get_act_name
 from .stored_pass import META, PREFIX, GivenPass, NoModel, StoredPass
@@ -162,6 +163,30 @@ class RecordedActivations(Mapping):
         if self._recorded.is_lazy(name):
             return LazyAttention(self._recorded, name, not self.has_batch_dim)
         values = self._recorded.at(name)
+        return values if self.has_batch_dim else values[0]
+
+    def on_device(self, key) -> DeviceArray:
+        """An activation, as ``cache[key]``, in the memory of the GPU that the model computes on:
+        (B, T, …), for ``torch.from_dlpack`` and others.
+
+        Of a pass without ``names_filter`` and hooks, q, k, v, z, the stream, neurons before the
+        activation and what the unembedding reads are where the pass wrote them, without a copy, and
+        do not come to the processor; of texts of different lengths they are copied there, padded. Scores,
+        patterns and logits are computed on the GPU, whole. All else is copied from the processor: norms,
+        neurons after the activation, what heads and layers add to the stream, and all of passes with hooks
+        or a ``names_filter``.
+
+        Raises :class:`~heed.errors.InvalidArgument` where the model is on the processor, and for a cache
+        that was stored.
+        """
+        if isinstance(key, str) and key in self._features:
+            raise InvalidArgument(f"'{key}' is on the processor, as features of dictionaries are: take "
+                                  "cache[name]")
+        name = self._name(key)
+        if not isinstance(self._recorded, _heed.Recorded):
+            raise InvalidArgument(f"'{name}' is on the processor: the cache was stored, or made of arrays; "
+                                  "take cache[name]")
+        values = DeviceArray(_heed.activation_on_device(self._recorded, name))
         return values if self.has_batch_dim else values[0]
 
     def __contains__(self, key) -> bool:

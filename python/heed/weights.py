@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 import numpy as np
 
 from . import _heed
+from .device import DeviceArray
 from .errors import InvalidArgument, NotFound, Unsupported
 from .factored import FactoredMatrix
 from .parts import Part
@@ -46,10 +47,21 @@ class Weights:
     def weight(self, name: str) -> np.ndarray:
         """A view of a weight by TransformerLens's name, such as ``"blocks.3.attn.W_Q"`` (H, C, D).
 
-        Writable where passes read it (f32, not packed): a change then takes effect at once.
+        Writable where passes read it (f32, not packed, on the processor): a change then takes effect
+        at once.
         """
         self._refuse_translator("views of weights")
         return self._handle.weight(name)
+
+    def on_device(self, name: str) -> DeviceArray:
+        """A weight, as :meth:`weight`, in the memory of the GPU: that which passes read, without a
+        copy, and not to be written to.
+
+        Raises :class:`~heed.errors.InvalidArgument` where the model is on the processor, and
+        :class:`~heed.errors.Unsupported` for a matrix that is on the GPU only quantised.
+        """
+        self._refuse_translator("views of weights")
+        return DeviceArray(_heed.weight_on_device(self._handle, name))
 
     _weight = weight
 

@@ -36,6 +36,7 @@ class ModelHandle;
 
 void bind_model(py::module_& module);
 void bind_activations(py::module_& module);
+void bind_device(py::module_& module);
 void bind_explanations(py::module_& module);
 void bind_features(py::module_& module);
 void bind_graphs(py::module_& module);

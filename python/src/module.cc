@@ -12,6 +12,7 @@ PYBIND11_MODULE(_heed, module) {
   bind_errors(module);
   bind_model(module);
   bind_activations(module);
+  bind_device(module);
   bind_explanations(module);
   bind_features(module);
   bind_graphs(module);

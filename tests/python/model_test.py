@@ -205,12 +205,12 @@ class Passes(TestCase):
             model.loss([1])
 
         class Device:
-            device = "cuda:0"
+            device = "cuda:7"
 
             def __dlpack_device__(self):
-                return (2, 0)
+                return (2, 7)
 
-        with self.assertRaisesRegex(Wrong, "device cuda:0, expected the CPU"):
+        with self.assertRaisesRegex(Wrong, "device cuda:7, expected the CPU"):
             model(Device())
 
     def test_errors_are_typed(self):
