@@ -48,6 +48,8 @@ HeedCudaResult heed_cuda_unmap(size_t offset, size_t bytes);
 HeedCudaResult heed_cuda_copy_bytes(void* to, const void* from, size_t bytes);
 HeedCudaResult heed_cuda_clear_bytes(void* memory, size_t bytes);
 HeedCudaResult heed_cuda_synchronize(void);
+/* For what any library of the process launched, on whatever stream. */
+HeedCudaResult heed_cuda_wait_for_all(void);
 
 /* From here on, what the calling thread launches is not done but recorded, by one thread at a time.
    What it copies from the processor is copied at once; copies to it, and waiting, fail. */

@@ -101,7 +101,7 @@ void cuda::copy(View<const std::byte> from, View<std::byte> to) {
 
 void cuda::wait_for_all_streams() {
   static const auto wait =
-      reinterpret_cast<HeedCudaResult (*)()>(accelerator_function("wait_for_all"));
+      reinterpret_cast<decltype(&heed_cuda_wait_for_all)>(accelerator_function("wait_for_all"));
   const HeedCudaResult result = wait();
   require(result == nullptr, ErrorCode::unsupported, "CUDA: waiting for all streams failed: {}",
           result);

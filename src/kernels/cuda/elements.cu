@@ -233,13 +233,6 @@ HeedCudaResult heed_cuda_copy_strided_bytes(const HeedByteCopy* operands) {
   return launch(copy_each_byte, blocks_for(bytes, element_threads), element_threads, 0, *operands);
 }
 
-// For what any library of the process launched, on whatever stream.
-HeedCudaResult heed_cuda_wait_for_all(void) {
-  const HeedCudaResult failed = heed_cuda::result_of(heed_cuda::use_device());
-  if (failed != nullptr) return failed;
-  return heed_cuda::result_of(cudaDeviceSynchronize());
-}
-
 HeedCudaResult heed_cuda_scale(const HeedElementOperands* operands) {
   return heed_cuda::launch_views(heed_cuda::Scale{operands->number}, {&operands->out},
                                  {&operands->out});

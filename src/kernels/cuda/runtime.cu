@@ -237,6 +237,13 @@ HeedCudaResult heed_cuda_synchronize(void) {
   return result_of(cudaStreamSynchronize(device.stream));
 }
 
+HeedCudaResult heed_cuda_wait_for_all(void) {
+  if (heed_cuda::recording) return "what is recorded cannot be waited for";
+  const HeedCudaResult failed = result_of(heed_cuda::use_device());
+  if (failed != nullptr) return failed;
+  return result_of(cudaDeviceSynchronize());
+}
+
 HeedCudaResult heed_cuda_begin_recording(void) {
   HeedCudaResult failed = result_of(heed_cuda::use_device());
   if (failed == nullptr && device.recorded == nullptr) {
