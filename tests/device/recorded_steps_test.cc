@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -264,6 +265,33 @@ TEST(RecordedSteps, OfABatchMultiplyIntegersAsThoseOfOne) {
     EXPECT_TRUE(std::ranges::equal(batch.step({&step, 1}).span(), session.step(tokens[i]))) << i;
   }
   kernels::allow_integers_for_long_rows();
+}
+
+// While another thread records, steps are computed launch by launch.
+TEST(RecordedSteps, DoNotWaitForOtherRecordings) {
+  const Transformer transformer = placed(learned());
+  const auto tokens = random_tokens(12, 61, 7);
+  const auto first = std::span(tokens).first(3), rest = std::span(tokens).subspan(3);
+  Session session(transformer), watched(transformer);
+  session.feed(first);
+  watched.feed(first);
+  std::latch has_begun(1), may_end(1);
+  std::thread other([&] {
+    const auto recording = DeviceRecording::begin();
+    has_begun.count_down();
+    may_end.wait();
+  });
+  has_begun.wait();
+  Nothing nothing;
+  const DeviceRecordings before = device_recordings();
+  const auto found = logits_of(session, rest.first(5), nullptr);
+  EXPECT_EQ(device_recordings().recorded, before.recorded);
+  may_end.count_down();
+  other.join();
+  EXPECT_EQ(found, logits_of(watched, rest.first(5), &nothing));
+  EXPECT_EQ(logits_of(session, rest.subspan(5), nullptr),
+            logits_of(watched, rest.subspan(5), &nothing));
+  EXPECT_EQ(device_recordings().recorded, before.recorded + 1);
 }
 
 TEST(RecordedSteps, AreNotOfWhatIsWatched) {
