@@ -363,8 +363,7 @@ AttributionGraph graph_of(const AttributionEdges& edges, const Expansion& expans
       all[(first + i) * count + c] = row[static_cast<std::size_t>(columns[c])];
     }
   }
-  const auto extent = static_cast<std::int64_t>(count);
-  graph.edges = Array({extent, extent}, std::move(all));
+  graph.edges = Array({std::ssize(graph.nodes), std::ssize(graph.nodes)}, std::move(all));
   for (std::int64_t source = 0; source < std::ssize(influence); ++source) {
     if (!expansion.is_expanded(source)) graph.left_out += of_source(source);
   }
@@ -594,8 +593,7 @@ AttributionGraph pruned(const AttributionGraph& graph, const GraphPruning& pruni
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (carried[i] < least) edges[i] = 0;
   }
-  const auto extent = std::ssize(order);
-  small.edges = Array({extent, extent}, std::move(edges));
+  small.edges = Array({std::ssize(order), std::ssize(order)}, std::move(edges));
   return small;
 }
 
