@@ -86,8 +86,9 @@ void fill_up(std::uint32_t* panel, std::int64_t stride, std::int64_t inner) {
               sizeof(*panel) * static_cast<std::size_t>(missing * stride));
 }
 
-// Packs columns of B as (inner/32, 16, 32, 2), padded with zeros after count and inner.
-void pack_b(const ProductOperand& b, const PanelRange& range, void* panel) {
+// Packs columns of B as (inner/32, 16, 32, 2), padded with zeros after count and inner. Not all
+// that include this multiply.
+[[maybe_unused]] void pack_b(const ProductOperand& b, const PanelRange& range, void* panel) {
   auto* const to = static_cast<std::uint32_t*>(panel);
   if (range.count < panel_columns) {
     const std::int64_t steps = (range.inner + step_inner - 1) / step_inner;
