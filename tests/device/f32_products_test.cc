@@ -11,11 +11,10 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
-#include "base/temporary_directory.h"
 #include "checkpoint/safetensors.h"
 #include "cli/run_heed.h"
+#include "device/training_runs.h"
 #include "heed/heed.h"
-#include "heed/train.h"
 #include "kernels/kernels.h"
 #include "kernels/prepared_weight.h"
 #include "kernels/reference/reference.h"
@@ -238,51 +237,15 @@ TEST(ModelsInTf32, ComputeWhatModelsInF32Do) {
   EXPECT_EQ(change(here.all_logits(tokens), expected), 0);
 }
 
-class TrainingInTf32 : public ::testing::Test {
+class TrainingInTf32 : public testing::TrainingRuns {
  protected:
-  TrainingInTf32() { ::setenv("HEED_CACHE", (directory_ / "cache").c_str(), 1); }
-  ~TrainingInTf32() override {
-    ::unsetenv("HEED_CACHE");
-    set_default_device("cpu");
-  }
+  TrainingInTf32() : TrainingRuns(60, {{"context", "40"}}) {}
 
-  // The losses of steps in the run's directory.
   std::vector<double> losses(const std::string& device, F32Products products,
                              const std::string& run, int steps) {
-    set_default_device(device);
     const ChosenProducts chosen(products);
-    std::string words;
-    for (int i = 0; i < 60; ++i) words += "the quick brown fox jumps over the lazy dog. ";
-    const bool resumes = std::filesystem::exists(directory_ / run);
-    std::vector<double> found;
-    TrainingOptions options{.text = resumes ? "" : words,
-                            .out = directory_ / run,
-                            .resume = resumes,
-                            .settings = {{"steps", std::to_string(steps)}},
-                            .progress = [&](const TrainingProgress& now) {
-                              if (!now.validation_loss) found.push_back(now.loss);
-                            }};
-    if (!resumes) {
-      for (const auto& [name, value] :
-           std::initializer_list<std::pair<const char*, const char*>>{{"layers", "2"},
-                                                                      {"heads", "2"},
-                                                                      {"channels", "16"},
-                                                                      {"context", "40"},
-                                                                      {"tokenizer", "char"},
-                                                                      {"precision", "f32"},
-                                                                      {"batch_size", "3"},
-                                                                      {"warmup_steps", "2"},
-                                                                      {"learning_rate", "1e-2"},
-                                                                      {"evaluate_every", "6"},
-                                                                      {"decay_steps", "12"}}) {
-        options.settings.emplace_back(name, value);
-      }
-    }
-    train_model(options);
-    return found;
+    return TrainingRuns::losses(device, run, steps);
   }
-
-  testing::TemporaryDirectory directory_;
 };
 
 // Rounding changes losses by far less than steps do. What is written says nothing of it: names,

@@ -8,12 +8,11 @@
 
 #include "base/expect_error.h"
 #include "base/files.h"
-#include "base/temporary_directory.h"
+#include "device/training_runs.h"
 #include "engine/loaded_model.h"
 #include "heed/device.h"
 #include "heed/heed.h"
 #include "heed/intervention.h"
-#include "heed/train.h"
 #include "heed/weights.h"
 #include "kernels/elements.h"
 #include "kernels/kernels.h"
@@ -24,8 +23,6 @@ namespace heed {
 namespace {
 
 using testing::expect_error;
-using testing::TemporaryDirectory;
-
 // Sums of some hundred products in another order, in f32, through six blocks.
 constexpr double tolerance = 2e-5;
 
@@ -228,50 +225,9 @@ TEST(PlacedModels, AStepOfTrainingIsTheProcessors) {
   EXPECT_LE(relative_difference(there.parameters, here.parameters), 1e-4);
 }
 
-class PlacedTraining : public ::testing::Test {
+class PlacedTraining : public testing::TrainingRuns {
  protected:
-  PlacedTraining() { ::setenv("HEED_CACHE", (directory_ / "cache").c_str(), 1); }
-  ~PlacedTraining() override {
-    ::unsetenv("HEED_CACHE");
-    set_default_device("cpu");
-  }
-
-  // The losses of steps on a device, in the run's directory.
-  std::vector<double> losses(const std::string& device, const std::string& run, int steps,
-                             bool resume = false) {
-    set_default_device(device);
-    std::string words;
-    for (int i = 0; i < 30; ++i) words += "the quick brown fox jumps over the lazy dog. ";
-    std::vector<double> found;
-    TrainingOptions options{.text = resume ? "" : words,
-                            .out = directory_ / run,
-                            .resume = resume,
-                            .settings = {{"steps", std::to_string(steps)}},
-                            .progress = [&](const TrainingProgress& now) {
-                              if (!now.validation_loss) found.push_back(now.loss);
-                            }};
-    if (!resume) {
-      for (const auto& [name, value] :
-           std::vector<std::pair<std::string, std::string>>{{"layers", "2"},
-                                                            {"heads", "2"},
-                                                            {"channels", "16"},
-                                                            {"context", "16"},
-                                                            {"tokenizer", "char"},
-                                                            {"dropout", "0.1"},
-                                                            {"precision", "f32"},
-                                                            {"batch_size", "3"},
-                                                            {"warmup_steps", "2"},
-                                                            {"learning_rate", "1e-2"},
-                                                            {"evaluate_every", "6"},
-                                                            {"decay_steps", "12"}}) {
-        options.settings.emplace_back(name, value);
-      }
-    }
-    train_model(options);
-    return found;
-  }
-
-  TemporaryDirectory directory_;
+  PlacedTraining() : TrainingRuns(30, {{"context", "16"}, {"dropout", "0.1"}}) {}
 };
 
 TEST_F(PlacedTraining, LosesWhatTheProcessorLoses) {
@@ -285,9 +241,9 @@ TEST_F(PlacedTraining, LosesWhatTheProcessorLoses) {
 TEST_F(PlacedTraining, GoesOnHereAndThere) {
   const std::vector<double> whole = losses("cuda", "whole", 12);
   losses("cuda", "parts", 6);
-  const std::vector<double> resumed = losses("cuda", "parts", 12, true);
+  const std::vector<double> resumed = losses("cuda", "parts", 12);
   losses("cuda", "moved", 6);
-  const std::vector<double> moved = losses("cpu", "moved", 12, true);
+  const std::vector<double> moved = losses("cpu", "moved", 12);
   ASSERT_GE(resumed.size(), 6U);
   ASSERT_EQ(resumed.size(), moved.size());
   for (std::size_t i = 0; i < 6; ++i) {

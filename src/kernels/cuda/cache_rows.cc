@@ -27,8 +27,9 @@ HeedCacheRows plain_rows(const View<Number>& numbers, const QuantisedRows<Byte, 
   return plain;
 }
 
-// Launches a kernel that stores rows: of a repetition, at later positions.
-void launch_storing(const cuda::Function<HeedCacheRows>& launch, HeedCacheRows plain) {
+// Of a repetition, at later positions.
+void launch_storing(HeedCacheRows plain) {
+  static const cuda::Function<HeedCacheRows> launch("store_rows");
   plain.repetition = cuda::repetition();
   launch(plain);
 }
@@ -38,18 +39,16 @@ void launch_storing(const cuda::Function<HeedCacheRows>& launch, HeedCacheRows p
 void cuda::store_rows(View<const float> from, View<float> to) {
   checks::heads(from, from.shape(), "keys or values");
   checks::heads(to, from.shape(), "rows");
-  static const Function<HeedCacheRows> launch("store_rows");
   if (from.size() == 0) return;
   HeedCacheRows plain = plain_numbers(from);
   plain.rows = plain_heads(to);
-  launch_storing(launch, plain);
+  launch_storing(plain);
 }
 
 void cuda::quantise_rows(View<const float> from, const MutableQuantisedRows& to) {
   checks::heads(from, from.shape(), "keys or values");
   checks::cache_rows(to, from.shape(), "rows");
-  static const Function<HeedCacheRows> launch("quantise_rows");
-  if (from.size() > 0) launch_storing(launch, plain_rows(from, to));
+  if (from.size() > 0) launch_storing(plain_rows(from, to));
 }
 
 void cuda::dequantise_rows(const ConstQuantisedRows& from, View<float> to) {

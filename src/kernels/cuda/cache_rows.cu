@@ -29,16 +29,11 @@ __global__ void __launch_bounds__(row_threads)
   const CacheRow row(o);
   if (!row.present) return;
   const float* const from = row_of<float>(o.numbers, row.b, row.s, row.h);
-  float* const to = row_of<float>(o.rows, row.b, row.stored_at, row.h);
-  for (int i = row.lane; i < o.head_size; i += warp_lanes) to[i] = from[i];
-}
-
-__global__ void __launch_bounds__(row_threads)
-    quantise_rows(const __grid_constant__ HeedCacheRows operands) {
-  const HeedCacheRows& o = operands;
-  const CacheRow row(o);
-  if (!row.present) return;
-  const float* const from = row_of<float>(o.numbers, row.b, row.s, row.h);
+  if (o.type == HEED_ROWS_F32) {
+    float* const to = row_of<float>(o.rows, row.b, row.stored_at, row.h);
+    for (int i = row.lane; i < o.head_size; i += warp_lanes) to[i] = from[i];
+    return;
+  }
   if (o.type == HEED_ROWS_BF16) {
     unsigned short* const to = row_of<unsigned short>(o.rows, row.b, row.stored_at, row.h);
     for (int i = row.lane; i < o.head_size; i += warp_lanes) {
@@ -98,10 +93,6 @@ extern "C" {
 
 HeedCudaResult heed_cuda_store_rows(const HeedCacheRows* operands) {
   return heed_cuda::launch_rows(heed_cuda::store_rows, *operands);
-}
-
-HeedCudaResult heed_cuda_quantise_rows(const HeedCacheRows* operands) {
-  return heed_cuda::launch_rows(heed_cuda::quantise_rows, *operands);
 }
 
 HeedCudaResult heed_cuda_dequantise_rows(const HeedCacheRows* operands) {
